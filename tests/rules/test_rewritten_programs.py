@@ -78,7 +78,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp505/flagged_a_term_of_the_loss
     """,
     "kept_in_self": """
-        mp202/flagged_in_random_order
+        mp202/flagged_in_random_order mp202/flagged_later_rounds
         mp306/flagged_setting_asked_everywhere
         mp110/flagged_handler_of_its_own mp116/flagged_never_used mp201/flagged_chained_stages
         mp202/clean_carried_through_a_loop mp202/clean_dtype_in_a_named_dictionary
@@ -178,6 +178,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp302/clean_policy_that_a_setting_switches_off
         mp106/flagged_bare_in_keras2_loop
         mp106/flagged_jax mp115/flagged_never_set mp115/flagged_shown_as_text mp116/flagged_never_used
+        mp202/flagged_distributions
         mp309/flagged_policy_asked_by_its_name mp401/clean_switch_that_is_off mp401/flagged_jax
         mp602/flagged_filled_with_words
     """,

@@ -33,7 +33,22 @@ def dtype_of_method_call(dtypes: Dtypes, call: Call, method: Attribute, depth: i
         return dtypes.named(call.argument(2, "dtype"), depth)
     if method.name == "gradient" and is_call_of(method.of, "tensorflow.GradientTape"):
         return _of_gradient(dtypes, call.argument(1, "sources"), depth)
-    return None
+    return _of_distributions_method(dtypes, method, depth) if _is_of_probability(method.of) else None
+
+
+def _is_of_probability(value: Value) -> bool:
+    """Whether it is made by something of TensorFlow Probability's, in one way or in each of several."""
+    return all(
+        isinstance(option, Call) and isinstance(option.callee, Api) and option.callee.root == "tensorflow_probability"
+        for option in options(value)
+    )
+
+
+def _of_distributions_method(dtypes: Dtypes, method: Attribute, depth: int) -> str | None:
+    """The dtype of what a method of a distribution gives: the distribution's, or None where it may be another."""
+    from mpdoctor.program.dtypes.distributions import gives_its_dtype  # few programs have any
+
+    return dtypes.of(method.of, depth) if gives_its_dtype(method) else None
 
 
 def _of_gradient(dtypes: Dtypes, sources: Value | None, depth: int) -> str | None:

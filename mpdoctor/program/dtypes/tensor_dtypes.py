@@ -241,6 +241,10 @@ class _Dtypes:
     def _of_call(self, call: Call, depth: int) -> str | None:
         callee = call.callee
         if isinstance(callee, Api):
+            if callee.root == "tensorflow_probability":
+                from mpdoctor.program.dtypes.distributions import dtype_of_distribution  # few programs have any
+
+                return dtype_of_distribution(self, public_name(callee.name), call, depth)
             return dtype_of_library_call(self, public_name(callee.name), call, depth)
         if isinstance(callee, Attribute):
             return dtype_of_method_call(self, call, callee, depth)

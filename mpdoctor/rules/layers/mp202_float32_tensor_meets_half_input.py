@@ -10,8 +10,10 @@ graph `tf.maximum(0.0, inputs)` and `tf.where(mask, -1e4, inputs)` make it float
 0.0)` does not. A function that is given floats alone, such as `tf.stack([0.5, 1.0])` or `tf.exp(2.0)`, returns float32
 (TensorFlow 2.10, 2.15 and 2.21). In a graph the branches of `tf.cond` and `keras.ops.cond` have to give one dtype, and
 `tf.while_loop`, `tf.scan` and `keras.ops.fori_loop` end with the dtype that they start with (TensorFlow 2.4 to 2.21,
-Keras 3.15). Between the layers of a functional model of Keras 2 no layer casts what an operation of TensorFlow is
-given: `tf.concat([fine, tf.image.resize(coarse, size)], axis=-1)` raises there as well.
+Keras 3.15). A Python loop that carries float32 on raises in its second round. Between the layers of a functional model
+of Keras 2 no layer casts what an operation of TensorFlow is given: `tf.concat([fine, tf.image.resize(coarse, size)],
+axis=-1)` raises there as well. A distribution of TensorFlow Probability takes one dtype: `tfd.Normal(mean, tf.ones(3))`,
+`tfd.kl_divergence(posterior, tfd.Normal(0.0, 1.0))` and `tfd.Normal(0.0, 1.0).log_prob(inputs)` raise (0.23 and 0.25).
 
 ## Flagged
 ```python
@@ -88,14 +90,9 @@ from mpdoctor.semantics.source.edits.updates import advice_for_update
 from mpdoctor.semantics.source.edits.uses import meets_float32_elsewhere
 from mpdoctor.semantics.source.layers.float32_meetings import float32_meetings, is_wide
 from mpdoctor.semantics.source.layers.layer_variables import RAW
-from mpdoctor.semantics.source.layers.mixed_operands import (
-    half_dtypes,
-    is_half,
-)
+from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes, is_half, mixed_operands
 from mpdoctor.semantics.source.layers.numbers_first import ALWAYS, COMMUTING, NumberFirst, numbers_before_half
-from mpdoctor.semantics.source.layers.weight_values import (
-    is_weight_decay,
-)
+from mpdoctor.semantics.source.layers.weight_values import is_weight_decay
 from mpdoctor.semantics.source.numbers.dtype_mismatches import DtypeMismatch, mismatches_in_functional_models
 from mpdoctor.semantics.source.numbers.moving_averages import parts_of_sum, updates_a_variable
 from mpdoctor.semantics.source.numbers.whole_numbers import is_product_of_sizes
@@ -139,7 +136,15 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         from mpdoctor.semantics.source.layers.graph_branches import branches_in_two_dtypes  # few programs have any
 
         yield from (_finding_of_branches(facts, *met) for met in branches_in_two_dtypes(facts))
+    if any(isinstance(c.callee, Api) and c.callee.root == "tensorflow_probability" for c in facts.library_calls):
+        from mpdoctor.semantics.source.layers.distribution_meetings import refused_by_distributions  # few have any
+
+        yield from (Finding(*refused) for refused in refused_by_distributions(facts))
     found = {event.location for event, *_ in meetings}
+    if any(event.context.loops for event, _ in mixed_operands(facts)):
+        from mpdoctor.semantics.source.layers.later_rounds import refused_in_later_rounds  # few programs have any
+
+        yield from (Finding(*refused) for refused in refused_in_later_rounds(facts, found))
     for mismatch in mismatches_in_functional_models(facts):
         if mismatch.event.location not in found:
             yield _finding_in_functional_model(facts, mismatch)

@@ -177,8 +177,10 @@ def _with_its_dtype(value: Value) -> tuple[Value | None, ...]:
     dtype, and what was made a Python number nothing of the number's."""
     if isinstance(value, Call) and is_number(value):
         return ()
+    if isinstance(value, Call) and isinstance(value.callee, Call) and _has_weights(value.callee):
+        return (value.callee,)
     if isinstance(value, Call) and isinstance(value.callee, Call) and value.args:
-        return (value.callee,) if _has_weights(value.callee) else (value.callee, value.args[0])
+        return (value.callee, value.args[0])
     if isinstance(value, Item):
         return (value.of,)
     if isinstance(value, Call) and is_cast(value):

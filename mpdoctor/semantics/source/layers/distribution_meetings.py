@@ -1,0 +1,79 @@
+"""Where a distribution of TensorFlow Probability's is given tensors of two dtypes, which it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.location import Location
+from mpdoctor.knowledge.dtypes.distributions import OF_TWO, PARAMETERS, TAKING
+from mpdoctor.program.dtypes.distributions import (
+    is_distribution,
+    is_read_in_another_dtype,
+    parameters_of_distribution,
+)
+from mpdoctor.program.events import Call
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Value
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
+from mpdoctor.semantics.source.layers.float32_meetings import is_wide
+from mpdoctor.semantics.source.layers.mixed_operands import is_half
+from mpdoctor.semantics.source.operand_words import float32_side
+from mpdoctor.semantics.wording import place_of
+
+
+def refused_by_distributions(facts: SourceFacts) -> Iterator[tuple[str, str, Location]]:
+    """What to say of each call that makes or asks a distribution and in which float32 and 16 bits meet, what to do, and
+    where it stands. Tensors, weights and distributions meet there."""
+    for call, met in _met_in_distributions(facts):
+        if asks_for_dtype(call.context):
+            continue
+        wide = [value for value in met if _is_float32(facts, call, value)]
+        half = [value for value in met if value not in wide and is_half(facts, value, call.context)]
+        if wide and half:
+            yield (*_problem_and_help(facts, call, wide[0], half[0]), call.location)
+
+
+def _met_in_distributions(facts: SourceFacts) -> Iterator[tuple[Call, tuple[Value, ...]]]:
+    for call in facts.calls_of(*PARAMETERS):
+        yield call, parameters_of_distribution(call)
+    for call in facts.calls_of(OF_TWO):
+        yield call, call.arguments(slice(0, 2))
+    for call in facts.method_calls(*TAKING):
+        if call.receiver is not None and call.args and is_distribution(call.receiver):
+            yield call, (call.receiver, call.args[0])
+
+
+def _is_float32(facts: SourceFacts, call: Call, value: Value) -> bool:
+    """Whether the distribution takes it for float32: also a weight that says so and is read in 16 bits."""
+    return is_wide(facts, value, call.context) or _is_misread_weight(facts, call, value)
+
+
+def _is_misread_weight(facts: SourceFacts, call: Call, value: Value) -> bool:
+    is_given = value in parameters_of_distribution(call) and is_read_in_another_dtype(value, facts.keras)
+    return is_given and is_half(facts, value, call.context)
+
+
+def _problem_and_help(facts: SourceFacts, call: Call, wide: Value, half: Value) -> tuple[str, str]:
+    """What to say of such a call, and what to do."""
+    what = "distribution" if is_distribution(half) else "tensor"
+    is_misread = _is_misread_weight(facts, call, wide)
+    problem = (
+        f"{_float32_side(facts, call, wide, is_misread)} and meets a 16-bit {what} in `{call.method}`, which takes one "
+        "dtype: this line raises under a mixed policy."
+    )
+    if is_misread:
+        return problem, "Cast both to float32, `tf.cast(…, tf.float32)`: of a cast weight the dtype is right."
+    if is_distribution(half):
+        cast = "Make the 16-bit distribution of float32 tensors: cast what it is made with, `tf.cast(…, tf.float32)`"
+    else:
+        cast = "Cast the 16-bit tensor to float32, `tf.cast(…, tf.float32)`"
+    return problem, f"{cast}. Densities and divergences need float32's range and digits."
+
+
+def _float32_side(facts: SourceFacts, call: Call, wide: Value, is_misread: bool) -> str:
+    """What is float32 there, in words, with the verb."""
+    if is_misread:
+        place = place_of(facts, wide.location, call.location)
+        return f"The weight made in {place} says float32 where a distribution asks for its dtype,"
+    side = float32_side(facts, call, wide)
+    return f"{side.replace('The tensor', 'The distribution') if is_distribution(wide) else side} is float32"
