@@ -96,7 +96,7 @@ from mpdoctor.semantics.source.numbers.dtype_mismatches import DtypeMismatch, dt
 from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled, outputs_named
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.programs.running_functions import method_around
-from mpdoctor.semantics.wording import quoted, text_at
+from mpdoctor.semantics.wording import place_of, quoted, text_at
 
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
@@ -126,7 +126,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def _mixing(facts: SourceFacts, mismatch: DtypeMismatch) -> str:
     if _made_in_float32(facts, mismatch):
-        side = quoted(facts, mismatch.wide.location, mismatch.event.location) or "A tensor made in this metric"
+        made, here = mismatch.wide.location, mismatch.event.location
+        is_here = made.path == here.path and here.line <= made.line <= max(here.line, here.end_line)
+        unnamed = "A tensor that is made here" if is_here else f"The tensor of {place_of(facts, made, here)}"
+        side = quoted(facts, made, here) or unnamed
         return f"{side} is float32, and is combined with a {mismatch.half_dtype} tensor here: this line raises."
     labels = "the labels, which are float32" if facts.keras.is_keras3 else "a float32 tensor"
     return (
