@@ -167,9 +167,14 @@ def _say_how_it_ended(session: Session, error: BaseException, seconds: float) ->
         saw_model=bool(session.models()),
         seconds=seconds,
     )
-    if session.training is not None and _is_behind_loop(session.training, error, failure):
-        session.events.send(StoppedAfterTraining(first_line(error)))
-        session.training.conclude("script")
+    if session.training is not None and _is_behind_loop(session.training, error):
+        if not failure.inside and not failure.layer:  # neither Keras nor a layer has to do with it
+            session.events.send(StoppedAfterTraining(first_line(error)))
+            session.training.conclude("script")
+        failure = replace(failure, during="behind")
+        session.training.tell_end_of_loop()
+        session.fail(_with_own_path(session.request, failure))
+        return
     if session.training is None and failure.under_tape and session.request.probe:
         from mpdoctor.examiner.probe.failed_loop import training_of_failed_loop
 
@@ -181,9 +186,9 @@ def _say_how_it_ended(session: Session, error: BaseException, seconds: float) ->
     session.fail(_with_own_path(session.request, failure))
 
 
-def _is_behind_loop(training: Training, error: BaseException, failure: FailureFacts) -> bool:
-    """Whether the program's own loop had ended when it raised, in code that is neither Keras' nor a layer."""
-    if not training.is_loop or not training.count.calls or failure.inside or failure.layer:
+def _is_behind_loop(training: Training, error: BaseException) -> bool:
+    """Whether the program's own loop had ended when it raised."""
+    if not training.is_loop or not training.count.calls:
         return False
     from mpdoctor.examiner.probe.loop_end import came_behind_loop
 

@@ -224,6 +224,21 @@ LOOP = """\
     """
 
 
+NOISE = """\
+    class Noise(K.layers.Layer):
+        def call(self, inputs):
+            return inputs + tf.random.normal((1, 8))
+"""
+
+
+@needs_keras("3")
+def test_a_layer_that_raises_behind_a_loop_is_told_as_that(tmp_path: Path) -> None:
+    text = NOISE + LOOP.format(end="").replace("import no_such_module", "Noise()(x)")
+    facts = examined(script_from_text(tmp_path / "train.py", text), "3", steps=12)
+    assert [seen.ended for seen in facts.trainings] == ["script"]
+    assert facts.failure is not None and facts.failure.during == "behind" and facts.failure.layer
+
+
 @pytest.mark.parametrize(("end", "ended"), [("", "script"), ("    if start == 32: ", "failed")])
 @needs_keras("3")
 def test_what_raises_behind_a_loop_is_none_of_its_steps(end: str, ended: str, tmp_path: Path) -> None:

@@ -244,6 +244,10 @@ class TrainingUnderWay:
         self._tell_end(ended, failure)
         self.session.finish()
 
+    def tell_end_of_loop(self) -> None:
+        """Tell what was seen of a loop that came to its own end; the program is not done."""
+        self._tell_end("script", None)
+
     @own_work
     def _tell_end(self, ended: str, failure: FailureFacts | None) -> None:
         if not self.is_ending:
