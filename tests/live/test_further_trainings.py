@@ -234,7 +234,8 @@ NOISE = """\
 @needs_keras("3")
 def test_a_layer_that_raises_behind_a_loop_is_told_as_that(tmp_path: Path) -> None:
     text = NOISE + LOOP.format(end="").replace("import no_such_module", "Noise()(x)")
-    facts = examined(script_from_text(tmp_path / "train.py", text), "3", steps=12)
+    target = target_from_text(str(script_from_text(tmp_path / "train.py", text)))
+    (facts, *_), _ = runs_of_target(target, Settings((target,), steps=12, timeout=200), SilentProgress())
     assert [seen.ended for seen in facts.trainings] == ["script"]
     assert facts.failure is not None and facts.failure.during == "behind" and facts.failure.layer
 
