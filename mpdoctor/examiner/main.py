@@ -7,7 +7,7 @@ import re
 import sys
 import time
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mpdoctor.examiner.exceptions import OtherBackend, Unusable, first_line
 from mpdoctor.examiner.failures.failure import failure_from_exception, failure_under_watch
@@ -21,6 +21,9 @@ from mpdoctor.examiner.targets import saved_model, script_or_factory
 from mpdoctor.examiner.targets.caught_exceptions import caught_exceptions
 from mpdoctor.facts.failure import During, FailureFacts
 from mpdoctor.facts.saved.file import SAVED
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.probe.training import Training
 
 
 def main(request_path: str, imports: OwnImports, foreground: bool = False) -> None:
@@ -164,6 +167,14 @@ def _say_how_it_ended(session: Session, error: BaseException, seconds: float) ->
         saw_model=bool(session.models()),
         seconds=seconds,
     )
+    if session.training is not None and _is_behind_loop(session.training, error):
+        if not failure.inside and not failure.layer:  # neither Keras nor a layer has to do with it
+            session.events.send(StoppedAfterTraining(first_line(error)))
+            session.training.conclude("script")
+        failure = replace(failure, during="behind")
+        session.training.tell_end_of_loop()
+        session.fail(_with_own_path(session.request, failure))
+        return
     if session.training is None and failure.under_tape and session.request.probe:
         from mpdoctor.examiner.probe.failed_loop import training_of_failed_loop
 
@@ -173,6 +184,15 @@ def _say_how_it_ended(session: Session, error: BaseException, seconds: float) ->
     if during != "loading":  # what a file that cannot be loaded leaves behind is half a model
         session.tell_models()
     session.fail(_with_own_path(session.request, failure))
+
+
+def _is_behind_loop(training: Training, error: BaseException) -> bool:
+    """Whether the program's own loop had ended when it raised."""
+    if not training.is_loop or not training.count.calls:
+        return False
+    from mpdoctor.examiner.probe.loop_end import came_behind_loop
+
+    return came_behind_loop(training.lines_of_step, error)
 
 
 def _with_own_path(request: Request, failure: FailureFacts) -> FailureFacts:

@@ -210,3 +210,39 @@ def test_each_fit_is_looked_at_if_asked(keras: str, tmp_path: Path) -> None:
     assert verdicts[:2] == [Verdict.HEALTHY] * 2 and verdicts[2] not in (Verdict.HEALTHY, Verdict.SETTLING)
     assert facts.stopped_after_training.startswith("IndexError")
     assert facts.training_status == ("done", "")
+
+
+LOOP = """\
+    model = dense_model()
+    optimizer = K.optimizers.SGD(0.01)
+    for start in range(0, 64, 16):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((model(x[start:start + 16]) - 1.0) ** 2)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+    {end}import no_such_module
+    """
+
+
+NOISE = """\
+    class Noise(K.layers.Layer):
+        def call(self, inputs):
+            return inputs + tf.random.normal((1, 8))
+"""
+
+
+@needs_keras("3")
+def test_a_layer_that_raises_behind_a_loop_is_told_as_that(tmp_path: Path) -> None:
+    text = NOISE + LOOP.format(end="").replace("import no_such_module", "Noise()(x)")
+    target = target_from_text(str(script_from_text(tmp_path / "train.py", text)))
+    (facts, *_), _ = runs_of_target(target, Settings((target,), steps=12, timeout=200), SilentProgress())
+    assert [seen.ended for seen in facts.trainings] == ["script"]
+    assert facts.failure is not None and facts.failure.during == "behind" and facts.failure.layer
+
+
+@pytest.mark.parametrize(("end", "ended"), [("", "script"), ("    if start == 32: ", "failed")])
+@needs_keras("3")
+def test_what_raises_behind_a_loop_is_none_of_its_steps(end: str, ended: str, tmp_path: Path) -> None:
+    facts = examined(script_from_text(tmp_path / "train.py", LOOP.format(end=end)), "3", steps=12)
+    assert [seen.ended for seen in facts.trainings] == [ended]
+    assert facts.stopped_after_training.startswith("ModuleNotFoundError") is (ended == "script")

@@ -336,6 +336,18 @@ def test_it_is_told_what_the_examination_had_changed(run: ExaminationFacts, help
     assert said(as_run(STOPPED, run))["MP901"].help == f"Fix this line; the program ran {help}."
 
 
+@pytest.mark.parametrize(
+    ("during", "words"),
+    [
+        ("training", "The training step stops: "),
+        ("ending", "The end of fit(), after its last step, stops: "),
+        ("behind", "The program, behind its training loop, stops: "),
+    ],
+)
+def test_what_stops_is_named(during: str, words: str) -> None:
+    assert said(raised("KeyError", "'loss'", during))["MP901"].message.startswith(words)
+
+
 def test_nobody_is_told_to_fix_a_line_of_a_library() -> None:
     mine, theirs = Frame("train.py", 7, "step", "opt.apply(g, v)", True), Frame("rmsprop.py", 9, "build", "x()", False)
     error = ("AttributeError", "'IndexedSlices' object has no attribute 'shape'", "training")

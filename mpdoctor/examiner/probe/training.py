@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from mpdoctor.examiner.capture import data as data_facts
 from mpdoctor.examiner.capture.model_facts import model_from_live
+from mpdoctor.examiner.probe.loop_end import lines_running
 from mpdoctor.examiner.probe.mended_runs import fit_until_mended
 from mpdoctor.examiner.probe.own_work import own_work
 from mpdoctor.examiner.probe.short_fit.fit_end import FitEnd
@@ -91,6 +92,7 @@ class Training(TrainingUnderWay):
     def begin_loop(self) -> None:
         if self._recorded is not None:
             self._end_unusable("A loop takes its batches itself. Check it without --from-run, which is for fit().")
+        self.lines_of_step = lines_running()
         self._begin()
 
     def _begin(self) -> None:

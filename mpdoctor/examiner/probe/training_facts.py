@@ -63,7 +63,8 @@ def _outermost(training: TrainingUnderWay, observed: ObservedOptimizer) -> Keras
 
 
 def names_of_optimizers(models: list[ModelFacts], observed_optimizers: list[ObservedOptimizer]) -> list[str]:
-    """The model's name, with the optimizer's where one model has several; "" where only one thing is trained."""
+    """The model's name, with the optimizer's where one model has several, and its number where these have one name;
+    "" where only one thing is trained."""
     if len(models) < 2:
         return [""] * len(models)
     ids = [model.id for model in models]
@@ -71,7 +72,13 @@ def names_of_optimizers(models: list[ModelFacts], observed_optimizers: list[Obse
     for model, observed in zip(models, observed_optimizers):
         name = getattr(observed.innermost, "name", None) or type(observed.innermost).__name__
         names.append(model.id if ids.count(model.id) == 1 else f"{model.id} ({name})")
-    return names
+    return [_with_turn(names, number) for number in range(len(names))]
+
+
+def _with_turn(names: list[str], number: int) -> str:
+    """The name at this place, and which of several of that name it is, as in "gan (adam, 2 of 3)"."""
+    name, alike = names[number], names.count(names[number])
+    return name if alike == 1 else f"{name[:-1]}, {names[:number].count(name) + 1} of {alike})"
 
 
 def training_facts(

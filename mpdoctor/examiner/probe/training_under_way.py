@@ -11,6 +11,7 @@ import tensorflow as tf
 from mpdoctor.examiner.capture import data as data_facts
 from mpdoctor.examiner.probe.eager_calls import repeated_call
 from mpdoctor.examiner.probe.graph_stop import InGraphStop
+from mpdoctor.examiner.probe.loop_end import Running
 from mpdoctor.examiner.probe.mended_runs import step_until_mended
 from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer
 from mpdoctor.examiner.probe.optimizers_in_training import OptimizersInTraining
@@ -57,6 +58,7 @@ class TrainingUnderWay:
         self.training_calls = [TrainingCall(call, model)]
         self.optimizers, self.count = OptimizersInTraining(self), StepCount(self)
         self.is_loop = call.kind == "loop"
+        self.lines_of_step: list[Running] = []  # of a loop, when it began
         self.data_kind = "stand-in" if data == "real" and session.stand_ins.data else data
         self._recorded: RecordedBatch | None = None
         if session.request.recorded_batch is not None:
@@ -241,6 +243,10 @@ class TrainingUnderWay:
         """Tell what was seen, of every optimizer, and end the process."""
         self._tell_end(ended, failure)
         self.session.finish()
+
+    def tell_end_of_loop(self) -> None:
+        """Tell what was seen of a loop that came to its own end; the program is not done."""
+        self._tell_end("script", None)
 
     @own_work
     def _tell_end(self, ended: str, failure: FailureFacts | None) -> None:

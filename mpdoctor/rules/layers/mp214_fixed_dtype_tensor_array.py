@@ -63,7 +63,7 @@ from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, is_
 from mpdoctor.semantics.live.errors.dtype_errors import array_of_another_dtype
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.live.refusing_layers import refuses_half
-from mpdoctor.semantics.source.edits.expressions import argument_replaced, safe_fix
+from mpdoctor.semantics.source.edits.expressions import argument_replaced, callee_text, safe_fix
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, runs_in_layer
 from mpdoctor.semantics.source.layers.declared_dtypes import DeclaredFloat32, declared_in_float32, edit_of_draw
 from mpdoctor.semantics.source.layers.kept_dtypes import is_passed_on, keeps_dtype
@@ -141,7 +141,7 @@ def _arrays(facts: SourceFacts) -> Iterator[Finding]:
 def _of_declared(facts: SourceFacts, declared: DeclaredFloat32) -> Finding:
     """The finding for a function that is told float32, or gives it, and does not cast the 16-bit tensor it is given."""
     at, dtype = declared.call.location, declared.dtype
-    function = f"`{declared.call.method}` gives float32 and casts nothing, and"
+    function = f"`{callee_text(facts, at) or declared.call.method}` gives float32 and casts nothing, and"
     if declared.converts:
         given = f"`{declared.text}`" if declared.text else "what it is given"
         message = f"{function} {given} is {dtype} here: this line raises."
@@ -231,8 +231,8 @@ def _function(facts: SourceFacts, call: Call) -> Iterator[Finding]:
         method = _method_around(call)
         dtype = f"{method.parameters[1]}.dtype" if method is not None else None
         yield Finding(
-            f"`{call.method}` declares that its function returns float32, but the function returns {half}, the dtype "
-            "of its input: this raises in a graph.",
+            f"`{callee_text(facts, call.location) or call.method}` declares that its function returns float32, but the "
+            f"function returns {half}, the dtype of its input: this raises in a graph.",
             HELP.format(dtype or "inputs.dtype"),
             call.location,
             fix=_fix(facts, call, CALLING[public_name(call.callee.name)], None if maps else 2, dtype),

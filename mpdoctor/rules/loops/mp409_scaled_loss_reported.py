@@ -61,6 +61,8 @@ from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
 from mpdoctor.program.values import Item, Value, known, options, walk
+from mpdoctor.semantics.source.edits.expressions import unsafe_fix
+from mpdoctor.semantics.source.edits.loops.scaled_losses import named_apart
 from mpdoctor.semantics.source.optimizers.gradients import (
     factor_of,
     gradient_calls,
@@ -74,9 +76,10 @@ from mpdoctor.semantics.source.optimizers.wrappers import is_fixed, starting_sca
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
 from mpdoctor.semantics.source.programs.given_back import given_back
 from mpdoctor.semantics.source.programs.shown_values import logs, says_scaled, values_shown
-from mpdoctor.semantics.wording import place_of
+from mpdoctor.semantics.wording import place_of, receiver_text
 
 SEVERITY = Severity.WARNING
+FIXES = ("unsafe",)
 NORMS = ("global_norm", "norm")
 MOST_CONVERSIONS = 3
 
@@ -90,10 +93,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     logs = [(log, loss) for logged, log in _logged(facts) if (loss := _loss_logged(logged, log, scaled, gradients))]
     for returned, loss in returns.items():
         if not _is_reported_already(returned.context, returns):
-            yield _finding("is returned", loss, returned.location)
+            yield _finding(facts, "is returned", loss, returned.location)
     for log, loss in logs:
         if not _is_reported_already(log.context, returns):
-            yield _finding(_how_logged(facts, loss, log), loss, log.location)
+            yield _finding(facts, _how_logged(facts, loss, log), loss, log.location)
 
 
 def _losses_returned(facts: SourceFacts, scaled: list[Call], gradients: list[Call]) -> dict[Return, Call]:
@@ -226,7 +229,7 @@ def _how_logged(facts: SourceFacts, loss: Call, log: Call) -> str:
     return f"of {place_of(facts, loss.location, log.location)} is logged" if is_far else "is logged"
 
 
-def _finding(how: str, scaling: Call, location: Location) -> Finding:
+def _finding(facts: SourceFacts, how: str, scaling: Call, location: Location) -> Finding:
     factor = factor_of(scaling.receiver)
     scale = starting_scale(scaling.receiver) if factor is None else factor
     jumps = factor is None and not is_fixed(scaling.receiver)
@@ -236,6 +239,11 @@ def _finding(how: str, scaling: Call, location: Location) -> Finding:
     return Finding(
         f"The scaled loss {how} as the loss: {shown}"
         f"{', and the number jumps whenever the scale changes' if jumps else ''}.",
-        "Keep the unscaled loss under its own name, `scaled_loss = optimizer.…(loss)`, and report `loss`.",
+        f"Keep the unscaled loss under its own name: write `scaled_loss = {receiver_text(facts, scaling)}."
+        f"{scaling.method}(loss)`, differentiate `scaled_loss`, and report `loss`.",
         location,
+        fix=unsafe_fix(
+            "Name the scaled loss apart",
+            named_apart(facts, scaling, gradients_of_loss(scaling, gradient_calls(facts))),
+        ),
     )

@@ -85,7 +85,7 @@ from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_instance_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.user_definitions import Parameter
+from mpdoctor.program.user_definitions import ClassFacts, Parameter
 from mpdoctor.program.values import Value, is_api, known
 from mpdoctor.semantics.live.errors.dtype_errors import half_given_for_float32, mismatch_of_precisions
 from mpdoctor.semantics.live.errors.error_texts import evidence_of
@@ -97,7 +97,7 @@ from mpdoctor.semantics.source.numbers.dtype_mismatches import DtypeMismatch, dt
 from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled, outputs_named
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.programs.running_functions import method_around
-from mpdoctor.semantics.wording import quoted, text_at
+from mpdoctor.semantics.wording import place_of, quoted, text_at
 
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
@@ -127,7 +127,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def _mixing(facts: SourceFacts, mismatch: DtypeMismatch) -> str:
     if _made_in_float32(facts, mismatch):
-        side = quoted(facts, mismatch.wide.location, mismatch.event.location) or "A tensor made in this metric"
+        made, here = mismatch.wide.location, mismatch.event.location
+        is_here = made.path == here.path and here.line <= made.line <= max(here.line, here.end_line)
+        unnamed = "A tensor that is made here" if is_here else f"The tensor of {place_of(facts, made, here)}"
+        side = quoted(facts, made, here) or unnamed
         return f"{side} is float32, and is combined with a {mismatch.half_dtype} tensor here: this line raises."
     labels = "the labels, which are float32" if facts.keras.is_keras3 else "a float32 tensor"
     return (
@@ -198,6 +201,8 @@ def _assigned(facts: SourceFacts) -> Iterator[Finding]:
         owner = None if method is None else method.owner
         if owner is None or owner.kind != "metric" or not _is_float32_state(facts, call.receiver):
             continue
+        if _is_kept_in_half(facts, owner, call.receiver):
+            continue  # MP204
         name = precision.half(call.argument(0, "value"), call.context)
         if name is not None:
             yield Finding(
@@ -206,6 +211,13 @@ def _assigned(facts: SourceFacts) -> Iterator[Finding]:
                 call.location,
                 fix=safe_fix("Cast it to float32", cast_argument(facts, call.location)),
             )
+
+
+def _is_kept_in_half(facts: SourceFacts, owner: ClassFacts, state: Value | None) -> bool:
+    """Whether the metric itself is given a 16-bit dtype, which its states have where they are told none."""
+    is_told = isinstance(state, Call) and state.keyword("dtype") is not None
+    given = [owner.base_argument("dtype"), *(made.keyword("dtype") for made in facts.makings_of(owner))]
+    return not is_told and any(dtype_named(dtype, facts.keras) in HALF for dtype in given)
 
 
 def _is_float32_state(facts: SourceFacts, state: Value | None) -> bool:

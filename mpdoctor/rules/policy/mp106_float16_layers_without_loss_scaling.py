@@ -175,17 +175,22 @@ def _not_wrapped(facts: SourceFacts, compile_call: Call, half: list[str], reason
 
 
 def _asked_as_wrapper(facts: SourceFacts, call: Call) -> Finding:
-    name, wrapper = receiver_text(facts, call), keras_name(facts, "mixed_precision.LossScaleOptimizer")
+    name = receiver_text(facts, call)
     made = [option for option in options(call.receiver) if isinstance(option, Call)]
     place = f" ({place_of(facts, made[0].location, call.location)})" if len(made) == 1 else ""
     return Finding(
         f"`{name}` is no LossScaleOptimizer, and nothing else has `{call.method}`: this line raises. compile() wraps "
         "an optimizer for fit(); for a loop of its own, a program wraps it by hand.",
-        f"Wrap it where it is made{place}: `{wrapper or 'LossScaleOptimizer'}(…)`.",
+        f"Wrap it where it is made{place}: `{_wrapper(facts)}(…)`.",
         call.location,
         severity=Severity.ERROR,
         fix=unsafe_fix("Wrap the optimizer", wrapped_where_made(facts, call)),
     )
+
+
+def _wrapper(facts: SourceFacts) -> str:
+    """The wrapper's name as the file can write it."""
+    return keras_name(facts, "mixed_precision.LossScaleOptimizer") or "LossScaleOptimizer"
 
 
 def _in_a_loop(facts: SourceFacts, apply: Call, half: list[str], fix: Fix | None) -> Finding:
@@ -195,13 +200,16 @@ def _in_a_loop(facts: SourceFacts, apply: Call, half: list[str], fix: Fix | None
     elif apply.method == STATELESS_APPLY:
         then = f"`{name}.scale_loss(loss)` in the function that JAX differentiates."
     elif facts.keras.is_keras3 and not _is_legacy(apply.receiver):
-        then = f"`{name}.scale_loss(loss)` inside the tape."
+        then = f"`scaled_loss = {name}.scale_loss(loss)` inside the tape, and differentiate `scaled_loss`."
     else:
-        then = f"`{name}.get_scaled_loss(loss)` inside the tape, `{name}.get_unscaled_gradients(…)` after it."
+        then = (
+            f"`scaled_loss = {name}.get_scaled_loss(loss)` inside the tape, differentiate `scaled_loss`, and apply "
+            f"`{name}.get_unscaled_gradients(…)` of its gradients."
+        )
     return Finding(
         f"The gradients that `{name}` applies come through layers that compute in float16 ({listed(half)}), and "
         f"nothing scales the loss: {LOST}.",
-        f"`{name} = LossScaleOptimizer({name})` where it is made; then {then}",
+        f"`{name} = {_wrapper(facts)}({name})` where it is made; then {then}",
         apply.location,
         fix=None if facts.keras.is_keras3 and _is_legacy(apply.receiver) else fix,
     )
@@ -223,7 +231,7 @@ def _scaled_by_bare(facts: SourceFacts, apply: Call, half: list[str]) -> Finding
     return Finding(
         f"The gradients that `{name}` applies come through layers that compute in float16 ({listed(half)}), and "
         f"`scale_loss` of an optimizer that is no LossScaleOptimizer gives the loss back as it is: {LOST}.",
-        f"`{name} = LossScaleOptimizer({name})` where it is made.",
+        f"`{name} = {_wrapper(facts)}({name})` where it is made.",
         apply.location,
         fix=unsafe_fix("Wrap the optimizer", wrapped_where_made(facts, apply)),
     )

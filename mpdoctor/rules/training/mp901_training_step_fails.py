@@ -66,6 +66,10 @@ from mpdoctor.semantics.live.errors.failing_parts import place_of_part, subject_
 SEVERITY = Severity.ERROR
 FAILS_IN = ("training",)
 SAYS_THAT_IT_RAISED = True
+STEPS = {
+    "ending": "The end of fit(), after its last step,",
+    "behind": "The program, behind its training loop,",
+}
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
@@ -100,5 +104,5 @@ def _evidence(failure: FailureFacts) -> dict[str, object]:
 
 def _subject(failure: FailureFacts) -> str:
     place = place_of_failure(failure)
-    step = "The end of fit(), after its last step," if failure.during == "ending" else "The training step"
+    step = STEPS.get(failure.during, "The training step")
     return subject_from_failure(failure) or f"{step} stops{f' in {place}' if place else ''}"

@@ -4,6 +4,7 @@ added up in."""
 from __future__ import annotations
 
 import ast
+import dataclasses
 import re
 
 from mpdoctor.finding import Edit
@@ -74,6 +75,31 @@ def _line_behind_loss(facts: SourceFacts, gradient: Call, name: str, text: str) 
             is_too_early = reads_what_comes_later(facts, statement.location.end_line, text)
             return None if is_too_early else line_behind(facts, loss.location, text)
     return behind_last_under_tape(facts, gradient.location, name, text)
+
+
+def named_apart(facts: SourceFacts, scaling: Call, gradients: list[Call]) -> list[Edit] | None:
+    """A name of its own for the scaled loss of `loss = optimizer.scale_loss(loss)`, by which it is differentiated: what
+    else says `loss` means the unscaled one. None where the line has another form, or another function differentiates
+    it."""
+    statement, given = statement_at(facts, scaling.location), argument_at(facts, scaling.location, 0, "loss")
+    name = text_of(facts, given) if given is not None else None
+    if statement is None or not name or not name.isidentifier() or not statement.text.startswith(f"{name} = "):
+        return None
+    if statement.text.partition(" = ")[2] != text_of(facts, scaling.location) or not gradients:
+        return None
+    scaled = _free_name(facts, f"scaled_{name}", receiver_text(facts, scaling))
+    start = statement.location
+    place = dataclasses.replace(start, end_line=start.line, end_column=start.column + len(name))
+    edits = [replaced(facts, place, scaled)]
+    for gradient in gradients:
+        target_place = argument_at(facts, gradient.location, 0, "target")
+        here, there = scaling.context, gradient.context
+        if target_place is None or text_of(facts, target_place) != name:
+            return None
+        if here.function is not there.function or here.branches != there.branches:
+            return None
+        edits.append(replaced(facts, target_place, scaled))
+    return [edit for edit in edits if edit is not None] if None not in edits else None
 
 
 def unscaled_at_tape(facts: SourceFacts, unscaling: Call, gradient: Call) -> list[Edit] | None:
