@@ -187,7 +187,8 @@ class _Tree:
         known = self._known.get(f"{place}/__init__.py") or self._known.get(f"{place}.py")
         if self.beyond >= MOST_BEYOND or (known and not self._files.looks_elsewhere_first(root.directory, dotted)):
             return known
-        return self._files.find(root.directory, dotted) or known
+        found = self._files.find(root.directory, dotted)
+        return known if found is None else self._known.get(found.as_posix(), found)  # one object for each file
 
     def _find_in_project(self, folder: _Folder, first: str, dotted: str) -> Path | None:
         if first in LIBRARIES:

@@ -216,7 +216,7 @@ def facts_from_module(
     module: Module, policies: Callable[[Module, Import], Iterable[Call]] = policies_where_set
 ) -> SourceFacts:
     """The facts of a module: its own events, and the calls that set a policy in modules that it imports."""
-    imported = list(_imported_modules(module))
+    imported = _imported_modules(module)
     breakdowns = (*module.breakdowns, *(breakdown for other, _ in imported for breakdown in other.breakdowns))
     if module.breakdowns:
         return SourceFacts(module.source.path, breakdowns=breakdowns)
@@ -277,13 +277,22 @@ def _imports_by_guard(module: Module) -> tuple[tuple[str, ...], tuple[str, ...]]
     return tuple(certain), tuple(imported.module.source.path for imported in others if imported.context.guarded)
 
 
-def _imported_modules(module: Module) -> Iterator[tuple[Module, Import]]:
+def _imported_modules(module: Module) -> list[tuple[Module, Import]]:
     """The first-party modules that it imports, also through others, each once; and its own import that leads there."""
-    seen, waiting = {module.source.path}, [(imported, imported) for imported in module.imports.values()]
-    for imported, by in waiting:  # which grows
-        path = imported.module.source.path
-        if path not in seen:
-            seen.add(path)
-            yield imported.module, by
-            further = imported.module.imports.values()
-            waiting += [(other, by) for other in further if other.module.source.path not in seen]
+    found: list[tuple[Module, Import]] = []
+    paths, seen = {module.source.path}, set[int]()
+
+    def add_imports_of(importer: Module, by: Import | None) -> None:
+        if importer.imports.keys() <= seen:  # asked for each module that each file reaches
+            return
+        for number, imported in importer.imports.items():
+            path = imported.module.source.path
+            if path not in paths:
+                paths.add(path)
+                found.append((imported.module, by or imported))
+            seen.add(number)
+
+    add_imports_of(module, None)
+    for importer, by in found:  # which grows
+        add_imports_of(importer, by)
+    return found

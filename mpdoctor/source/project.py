@@ -48,8 +48,9 @@ class Project:
 
     def _settings_read(self, path: Path) -> tuple[tuple[str, str], ...]:
         """The files of settings that this file, or one that it imports, may read, with their digests."""
-        modules = map(self._state.modules.get, self._outlines.imported_by(path))
-        read = [module.settings_read for module in modules if module is not None]
+        reading = {path: module.settings_read for path, module in self._state.modules.items() if module.settings_read}
+        imported = self._outlines.imported_by(path) if reading else ()
+        read = [reading[module] for module in imported if module in reading]
         return tuple(sorted(ChainMap(self._state.walk.settings_read, *read).items()))
 
     def as_walked(self, path: Path) -> AbstractContextManager[None]:

@@ -129,6 +129,7 @@ class SourceStage:
         self._imported |= {self._files[imported] for path in own for imported in self._seen.imports_of(path) & together}
         self._guarded = set() if with_imports else _guarded_files(facts)
         self._policies = policies_by_importers(facts)
+        self._float16 = {path for path, names in self._policies.items() if any(name in FLOAT16 for name in names)}
         self._saved_files = SavedFiles(facts, self._policies)
         mixed = set() if only_rewrites_graphs(facts) else self._seen.mixed & together
         self._reached = {imported for path in mixed for imported in self._seen.facts[path].imports}
@@ -224,8 +225,7 @@ class SourceStage:
 
     def _float16_elsewhere(self, facts: SourceFacts) -> tuple[str, ...]:
         """The files that this one imports and that may compute in float16 in another program."""
-        shared = (path for path in facts.imports if path in self._policies)
-        return tuple(sorted(p for p in shared if any(name in FLOAT16 for name in self._policies[p])))
+        return tuple(sorted(self._float16.intersection(facts.imports)))
 
     def _float32_classes_seen_by(self, facts: SourceFacts) -> tuple[Location, ...]:
         seen = {facts.path, *facts.imports} if self._float32_classes else set()
