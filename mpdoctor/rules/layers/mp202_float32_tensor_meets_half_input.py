@@ -12,8 +12,9 @@ graph `tf.maximum(0.0, inputs)` and `tf.where(mask, -1e4, inputs)` make it float
 `tf.while_loop`, `tf.scan` and `keras.ops.fori_loop` end with the dtype that they start with (TensorFlow 2.4 to 2.21,
 Keras 3.15). A Python loop that carries float32 on raises in its second round. Between the layers of a functional model
 of Keras 2 no layer casts what an operation of TensorFlow is given: `tf.concat([fine, tf.image.resize(coarse, size)],
-axis=-1)` raises there as well. A distribution of TensorFlow Probability takes one dtype: `tfd.Normal(mean, tf.ones(3))`,
-`tfd.kl_divergence(posterior, tfd.Normal(0.0, 1.0))` and `tfd.Normal(0.0, 1.0).log_prob(inputs)` raise (0.23 and 0.25).
+axis=-1)` raises there as well. A distribution of TensorFlow Probability takes one dtype:
+`tfd.Normal(mean, tf.ones(3))`, `tfd.kl_divergence(posterior, tfd.Normal(0.0, 1.0))` and
+`tfd.Normal(0.0, 1.0).log_prob(inputs)` raise (0.23 and 0.25).
 
 ## Flagged
 ```python
