@@ -202,10 +202,11 @@ class _Dtypes:
         """The dtype of an operation's result: the one on which its operands agree; float32 also beside a tensor of
         which nothing is known but that it was not made from what is autocast, as TensorFlow refuses there whatever is
         not float32."""
-        if self._is_done_by_weight(value, depth):
-            return promoted(self, value.operator, value.operands, depth)
         met = [operand for operand in value.operands if not is_number(operand) and not is_array(operand)]
         dtypes = {self.of(operand, depth) for operand in met}
+        are_alike = len(dtypes) == 1 and len(met) == len(value.operands)
+        if AUTOCAST in dtypes and not are_alike and self._is_done_by_weight(value, depth):
+            return promoted(self, value.operator, value.operands, depth)
         if dtypes == {"float32", None} and value.operator in _ARITHMETIC:
             unknown = (operand for operand in met if self.of(operand, depth) is None)
             return None if any(self._may_be_autocast(operand, depth) for operand in unknown) else "float32"
