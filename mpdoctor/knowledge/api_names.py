@@ -89,10 +89,11 @@ _MOVED_TO_KERAS = {
     "tensorflow.optimizers": "keras.optimizers",
 }
 
-_KINDS = {
+_KINDS: dict[str, str | None] = {
     "keras.Model": "model",
     "keras.Sequential": "model",
     "keras.mixed_precision.LossScaleOptimizer": "optimizer",
+    "keras.layers.InputSpec": None,
 }
 _KIND_BY_PLACE = {
     "layers": "layer",

@@ -76,6 +76,7 @@ def test_synonyms_become_one(name: str, public: str) -> None:
         ("keras.layers.Layer", "layer"),
         ("keras.engine.base_layer.Layer", "layer"),
         ("keras.layers.add", None),
+        ("keras.layers.InputSpec", None),
         ("keras.Model", "model"),
         ("keras.models.Sequential", "model"),
         ("keras.optimizers.Adam", "optimizer"),
