@@ -175,6 +175,8 @@ def _say_how_it_ended(session: Session, error: BaseException, seconds: float) ->
         session.training.tell_end_of_loop()
         session.fail(_with_own_path(session.request, failure))
         return
+    if session.training is not None and _is_between_steps(session.training, error):
+        failure = replace(failure, during="between")
     if session.training is None and failure.under_tape and session.request.probe:
         from mpdoctor.examiner.probe.failed_loop import training_of_failed_loop
 
@@ -193,6 +195,15 @@ def _is_behind_loop(training: Training, error: BaseException) -> bool:
     from mpdoctor.examiner.probe.loop_end import came_behind_loop
 
     return came_behind_loop(training.lines_of_step, error)
+
+
+def _is_between_steps(training: Training, error: BaseException) -> bool:
+    """Whether the program's own loop raised behind the inner loop that takes its steps."""
+    if not training.is_loop or not training.count.calls:
+        return False
+    from mpdoctor.examiner.probe.loop_end import came_between_steps
+
+    return came_between_steps(training.lines_of_step, error)
 
 
 def _with_own_path(request: Request, failure: FailureFacts) -> FailureFacts:
