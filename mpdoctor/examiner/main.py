@@ -168,7 +168,7 @@ def _say_how_it_ended(session: Session, error: BaseException, seconds: float) ->
         seconds=seconds,
     )
     if session.training is not None and _is_behind_loop(session.training, error):
-        if not failure.inside and not failure.layer:  # neither Keras nor a layer has to do with it
+        if not _is_of_training_or_precision(failure):
             session.events.send(StoppedAfterTraining(first_line(error)))
             session.training.conclude("script")
         failure = replace(failure, during="behind")
@@ -186,6 +186,12 @@ def _say_how_it_ended(session: Session, error: BaseException, seconds: float) ->
     if during != "loading":  # what a file that cannot be loaded leaves behind is half a model
         session.tell_models()
     session.fail(_with_own_path(session.request, failure))
+
+
+def _is_of_training_or_precision(failure: FailureFacts) -> bool:
+    """Whether Keras, a layer, a tape or a 16-bit dtype has to do with it: a second loop may have raised."""
+    of_training = bool(failure.inside or failure.layer or failure.under_tape)
+    return of_training or re.search(r"\bhalf\b|float16", failure.message) is not None
 
 
 def _is_behind_loop(training: Training, error: BaseException) -> bool:
