@@ -168,13 +168,15 @@ def _say_how_it_ended(session: Session, error: BaseException, seconds: float) ->
         seconds=seconds,
     )
     if session.training is not None and _is_behind_loop(session.training, error):
-        if not failure.inside and not failure.layer:  # neither Keras nor a layer has to do with it
+        if not _is_of_training_or_precision(failure):
             session.events.send(StoppedAfterTraining(first_line(error)))
             session.training.conclude("script")
         failure = replace(failure, during="behind")
         session.training.tell_end_of_loop()
         session.fail(_with_own_path(session.request, failure))
         return
+    if session.training is not None and _is_between_steps(session.training, error):
+        failure = replace(failure, during="between")
     if session.training is None and failure.under_tape and session.request.probe:
         from mpdoctor.examiner.probe.failed_loop import training_of_failed_loop
 
@@ -186,6 +188,12 @@ def _say_how_it_ended(session: Session, error: BaseException, seconds: float) ->
     session.fail(_with_own_path(session.request, failure))
 
 
+def _is_of_training_or_precision(failure: FailureFacts) -> bool:
+    """Whether Keras, a layer, a tape or a 16-bit dtype has to do with it: a second loop may have raised."""
+    of_training = bool(failure.inside or failure.layer or failure.under_tape)
+    return of_training or re.search(r"\bhalf\b|float16", failure.message) is not None
+
+
 def _is_behind_loop(training: Training, error: BaseException) -> bool:
     """Whether the program's own loop had ended when it raised."""
     if not training.is_loop or not training.count.calls:
@@ -193,6 +201,15 @@ def _is_behind_loop(training: Training, error: BaseException) -> bool:
     from mpdoctor.examiner.probe.loop_end import came_behind_loop
 
     return came_behind_loop(training.lines_of_step, error)
+
+
+def _is_between_steps(training: Training, error: BaseException) -> bool:
+    """Whether the program's own loop raised behind the inner loop that takes its steps."""
+    if not training.is_loop or not training.count.calls:
+        return False
+    from mpdoctor.examiner.probe.loop_end import came_between_steps
+
+    return came_between_steps(training.lines_of_step, error)
 
 
 def _with_own_path(request: Request, failure: FailureFacts) -> FailureFacts:

@@ -11,7 +11,7 @@ from mpdoctor.facts.processes import StartedProgram
 from mpdoctor.facts.saved.file import SavedFileFacts
 from mpdoctor.facts.versions import Keras
 
-During = Literal["start", "script", "loading", "training", "ending", "behind"]
+During = Literal["start", "script", "loading", "training", "ending", "between", "behind"]
 MendedPart = Literal["layer", "operations", "metric", "loss", "output"]
 PartKind = Literal[
     "metric",
@@ -120,7 +120,8 @@ class FailureFacts:
         (no TensorFlow in the interpreter, a broken file, a missing factory).
     during
         "start", "script" (or factory), "loading" (a saved file), "training", "ending" (the end of fit(), after the last
-        step that was looked at), "behind" (what follows a loop of the program's own, after its last step).
+        step that was looked at); of a loop of the program's own "between" (two of its steps, as where a validation
+        stands behind each epoch) and "behind" (its last one).
     location
         The innermost line in a file of the user's, where there is one.
     layer
@@ -234,7 +235,7 @@ class FailureFacts:
     @property
     def in_training(self) -> bool:
         """Whether a step of the training was reached before."""
-        return self.during in ("training", "ending", "behind")
+        return self.during in ("training", "ending", "between", "behind")
 
     @property
     def is_of_notebook(self) -> bool:

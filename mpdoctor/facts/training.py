@@ -200,12 +200,15 @@ class TrainingFacts:
 
     @property
     def failed_in(self) -> str:
-        """What raised, in words: a method of a callback, the end of fit(), or a step; "" where nothing did."""
+        """What raised, in words: a method of a callback, the end of fit(), the program's code between two steps, or a
+        step; "" where nothing did."""
         if self.failure is None:
             return ""
         after = f" after step {len(self.steps)}" if self.steps else ""
         if self.failure.callback:
             return f"{self.failure.callback}(){after}"
+        if self.failure.during == "between":
+            return f"the program's code{after}"
         return f"the end of fit(){after}" if self.failure.during == "ending" else f"step {len(self.steps) + 1}"
 
     @property

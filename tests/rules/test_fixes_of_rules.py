@@ -32,7 +32,15 @@ MOST_ROUNDS = 10
 # Clipping gradients that are scaled from then on has an edit of its own; a mean that is cast was taken in 16 bits.
 LEFT = {"MP401": {"MP405"}}
 TURNED_ON = {code: {"MP201", "MP301"} for code in ("MP105", "MP111", "MP112", "MP113", "MP115")}
-REVEALED = {"MP202": {"MP501"}, "MP208": {"MP106"}, "MP407": {"MP408"}, "MP505": {"MP504"}, **TURNED_ON, **LEFT}
+REVEALED = {
+    "MP202": {"MP501"},
+    "MP204": {"MP508"},
+    "MP208": {"MP106"},
+    "MP407": {"MP408"},
+    "MP505": {"MP504"},
+    **TURNED_ON,
+    **LEFT,
+}
 
 
 def cases() -> list[tuple[str, str]]:

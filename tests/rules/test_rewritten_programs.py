@@ -275,6 +275,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp413/flagged_gradients_of_a_graph mp413/clean_gradients_of_a_graph
         mp505/flagged_penalty_of_a_gradient mp505/clean_penalty_of_a_gradient
         mp505/flagged_replayed_memory mp505/clean_replayed_memory mp401/flagged_second_of_two_heads
+        mp401/clean_added_up_in_variables_keras3 mp401/clean_gradients_kept_to_be_shown_keras3
         mp401/clean_policy_gradient
         mp411/clean_optimizer_of_a_model_made_elsewhere
         mp411/flagged_optimizer_of_a_model_made_elsewhere

@@ -68,6 +68,7 @@ FAILS_IN = ("training",)
 SAYS_THAT_IT_RAISED = True
 STEPS = {
     "ending": "The end of fit(), after its last step,",
+    "between": "The program, between two steps of its training,",
     "behind": "The program, behind its training loop,",
 }
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mpdoctor.examiner.probe.loop_end import came_behind_loop, lines_running
+from mpdoctor.examiner.probe.loop_end import came_behind_loop, came_between_steps, lines_running
 
 pytestmark = pytest.mark.fast
 
@@ -27,11 +27,16 @@ PROGRAMS = {
     "in the list": ("losses = [(step(x),\n           1 / 0)\n          for x in [1]]\n", False),
     "in one call over several lines": ("print(step(1),\n      1 / 0)\n", False),
     "while": ("n = 0\nwhile n < 2:\n    n += 1\n    step(n)\nimport no_such_module_at_all\n", True),
+    "behind the inner loop of a function": (
+        "def epoch():\n    for x in [1]:\n        step(x)\nfor e in [1, 2]:\n    epoch()\n    1 / 0\n",
+        False,
+    ),
     "in a function that is called again": (
         "def once(x):\n    step(x)\n    if x == 2:\n        1 / 0\nfor x in [1, 2]:\n    once(x)\n",
         False,
     ),
 }
+BETWEEN = [PROGRAMS["in the loop around it"][0], PROGRAMS["behind the inner loop of a function"][0]]
 
 
 @pytest.mark.parametrize(("text", "is_behind"), PROGRAMS.values(), ids=PROGRAMS)
@@ -47,3 +52,4 @@ def test_where_the_error_came(text: str, is_behind: bool, tmp_path: Path) -> Non
     own = [(code, line) for code, line in running[0] if code.co_filename == str(path)]
     frames = raised.value.with_traceback(raised.value.__traceback__ and raised.value.__traceback__.tb_next)
     assert came_behind_loop(own, frames) is is_behind
+    assert came_between_steps(own, frames) is (text in BETWEEN) or is_behind  # which is asked first
