@@ -186,6 +186,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp406/flagged_variables_applied
     """,
     "by_next": """
+        mp121/flagged_half_by_hand
         mp202/flagged_in_random_order
         mp112/flagged_layers_in_keras2 mp113/clean_changed_config mp121/flagged_every_layer_of_a_model
         mp201/flagged_chained_stages mp201/flagged_product_of_settings mp306/flagged_in_turn
@@ -197,6 +198,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp201/flagged_head_made_by_a_subclass
     """,
     "texts_of_the_command_line": """
+        mp119/flagged_pictures
         mp104/flagged_failure_is_hidden
         mp302/flagged_policy_behind_a_setting
         mp119/flagged_cast mp119/flagged_inputs mp119/flagged_weights
@@ -406,6 +408,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp107/clean_replaced_at_once mp405/flagged_asked_by_hasattr
     """,
     "from_absl": """
+        mp119/flagged_pictures
         mp104/flagged_failure_is_hidden
         mp119/flagged_cast mp119/flagged_inputs mp119/flagged_weights mp405/flagged_each_example_keras2
         mp202/flagged_promoted_by_keras_ops

@@ -64,7 +64,10 @@ FIXES = ("safe",)
 INPUTS = ("keras.Input", "keras.layers.InputLayer")
 WEIGHTS = ("add_weight", "add_variable")
 TAKING_A_DTYPE = ("tensorflow.", "keras.ops.", "keras.random.", "keras.backend.", "keras.Variable", *INPUTS)
-DTYPE_SECOND = ("cast", "saturate_cast", "zeros", "ones", "constant", "convert_to_tensor", "TensorSpec")
+DTYPE_SECOND = (
+    *("cast", "saturate_cast", "convert_image_dtype", "zeros", "ones", "zeros_like", "ones_like", "constant"),
+    *("convert_to_tensor", "TensorSpec"),
+)
 HELP_FOR_INPUT = "Leave the `dtype` out: the layers cast their input themselves."
 HELP_FOR_WEIGHT = "Leave the `dtype` out: the weight is float32 then, and Keras casts it where `call()` reads it."
 REFUSED = (

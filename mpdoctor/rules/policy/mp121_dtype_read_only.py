@@ -49,9 +49,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import POLICY
+from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Write
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.policy_settings import READ_POLICY
@@ -81,8 +83,9 @@ IN_OWN_CLASS = "Pass it on, `super().__init__(dtype=…)`, or keep it under anot
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    for write in writes(facts, OF_LAYERS) if facts.shows_mixed_precision else ():
-        if write.context.guarded or is_ruled_out(write.context):
+    for write in writes(facts, OF_LAYERS):
+        is_about_precision = facts.shows_mixed_precision or dtype_named(write.value, facts.keras) in HALF
+        if not is_about_precision or write.context.guarded or is_ruled_out(write.context):
             continue
         kinds = {_kind(option, write, facts.keras) for option in options(write.of)}
         if len(kinds) == 1 and None not in kinds:
