@@ -44,3 +44,7 @@ TAKING = ("log_prob", "prob", "cdf", "log_cdf", "kl_divergence", "cross_entropy"
 # Methods that give a tensor of it.
 GIVING = frozenset(("sample", "mean", "mode", "stddev", "variance", "entropy", *TAKING))
 OF_TWO = _PLACE + "kl_divergence"
+# Those whose samples are made by `tf.random.gamma`, which refuses both 16-bit dtypes.
+SAMPLED_BY_GAMMA = tuple(
+    _PLACE + name for name in ("Beta", "Dirichlet", "Gamma", "GeneralizedNormal", "InverseGamma", "StudentT")
+)

@@ -92,6 +92,10 @@ TRAINING = ("compile", "fit", "train_on_batch", "apply_gradients")
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
+    if any(isinstance(c.callee, Api) and c.callee.root == "tensorflow_probability" for c in facts.library_calls):
+        from mpdoctor.semantics.source.layers.distribution_meetings import refused_samples  # few programs have any
+
+        yield from (Finding(*refused) for refused in refused_samples(facts))
     for call in facts.library_calls:
         if not isinstance(call.callee, Api) or not call.callee.name.startswith(LIBRARIES):
             continue

@@ -1,17 +1,18 @@
-"""Where a distribution of TensorFlow Probability's is given tensors of two dtypes, which it refuses."""
+"""Where a distribution of TensorFlow Probability's refuses tensors: of two dtypes, and of 16 bits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from mpdoctor.facts.location import Location
-from mpdoctor.knowledge.dtypes.distributions import OF_TWO, PARAMETERS, TAKING
+from mpdoctor.knowledge.dtypes.distributions import OF_TWO, PARAMETERS, SAMPLED_BY_GAMMA, TAKING
 from mpdoctor.program.dtypes.distributions import (
     is_distribution,
     is_read_in_another_dtype,
     parameters_of_distribution,
 )
 from mpdoctor.program.events import Call
+from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
@@ -31,6 +32,22 @@ def refused_by_distributions(facts: SourceFacts) -> Iterator[tuple[str, str, Loc
         half = [value for value in met if value not in wide and is_half(facts, value, call.context)]
         if wide and half:
             yield (*_problem_and_help(facts, call, wide[0], half[0]), call.location)
+
+
+def refused_samples(facts: SourceFacts) -> Iterator[tuple[str, str, Location]]:
+    """What to say of each call that samples from a 16-bit distribution whose samples have no 16-bit kernel, what to do,
+    and where it stands."""
+    for call in facts.method_calls("sample"):
+        made = call.receiver
+        if not is_call_of(made, *SAMPLED_BY_GAMMA) or not isinstance(made, Call) or asks_for_dtype(call.context):
+            continue
+        if is_half(facts, made, call.context):
+            yield (
+                f"`{made.method}` is made of 16-bit tensors, and `sample` of it calls `tf.random.gamma`, which has no "
+                "16-bit kernel: this line raises under a mixed policy.",
+                f"Make `{made.method}` of float32 tensors: cast what it is made with, `tf.cast(…, tf.float32)`.",
+                call.location,
+            )
 
 
 def _met_in_distributions(facts: SourceFacts) -> Iterator[tuple[Call, tuple[Value, ...]]]:
