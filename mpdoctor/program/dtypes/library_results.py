@@ -259,13 +259,6 @@ def tensors_met(call: Call) -> Sequence[Value]:
     return [part for argument in joined for part in spread(argument)]
 
 
-def _of_weights(dtypes: Dtypes, weights: Value | None, call: Call, depth: int) -> str | None:
-    """The dtype of sums of these weights: of a list of floats float32."""
-    if weights is None:
-        return None
-    return "float32" if are_floats(spread(weights)) else _of_single(dtypes, weights, call, depth)
-
-
 def _by_literals(dtypes: Dtypes, call: Call, positions: tuple[int, int], depth: int) -> str | None:
     """The dtype that TensorFlow gives to Python numbers, float32 or int32; for tensors their own. Of an argument of the
     command line its default counts."""
@@ -296,7 +289,9 @@ def _of_single(dtypes: Dtypes, value: Value | None, call: Call, depth: int) -> s
 _RESULTS: dict[str, Callable[[Dtypes, Call, int], str | None]] = {
     "keras.Input": _of_input,
     "builtins.sum": lambda dtypes, call, depth: _of_list(dtypes, call, depth) if len(call.args) == 1 else None,
-    "tensorflow.bincount": lambda dtypes, call, depth: _of_weights(dtypes, call.argument(1, "weights"), call, depth),
+    "tensorflow.bincount": lambda dtypes, call, depth: promoted(
+        dtypes, "add", [value for value in (call.argument(1, "weights"),) if value is not None], depth
+    ),
     "builtins.abs": lambda dtypes, call, depth: dtypes.of(call.argument(0), depth),
     **dict.fromkeys(
         ("tensorflow.scan", "tensorflow.foldl", "tensorflow.foldr"),
