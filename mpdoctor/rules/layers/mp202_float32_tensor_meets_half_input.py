@@ -110,6 +110,7 @@ HELP_FOR_COUNT = (
 BRANCHING = (
     *(f"tensorflow.{name}" for name in ("cond", "case", "switch_case", "while_loop", "scan", "foldl", "foldr")),
     *(f"keras.ops.{name}" for name in ("cond", "switch", "while_loop", "fori_loop")),
+    "keras.backend.switch",
 )
 HELP_FOR_DECAY = (
     "Cast the weights to float32 before they are squared, `tf.cast(…, tf.float32)`: their sum of squares may be beyond "

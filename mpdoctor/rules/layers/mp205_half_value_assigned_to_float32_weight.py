@@ -45,7 +45,8 @@ class Average(keras.layers.Layer):
 
 ## Versions
 Weights from `add_weight`: Keras 2 up to TensorFlow 2.15, and tf_keras where a part is assigned
-(`scatter_nd_update`; tf_keras 2.21). A `tf.Variable`, or a slice of one (`self.queue[:8].assign(…)`): all.
+(`scatter_nd_update`; tf_keras 2.21). `K.moving_average_update` of a weight raises up to TensorFlow 2.15. A
+`tf.Variable`, or a slice of one (`self.queue[:8].assign(…)`): all.
 
 ## Where users met it
 tensorflow/addons#2398, tensorflow/addons#2405, tensorflow/addons#2411, tensorflow/addons#2500,
@@ -65,7 +66,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Item, Value, options
 from mpdoctor.semantics.live.errors.dtype_errors import half_given_for_float32
 from mpdoctor.semantics.source.edits.casts import cast_argument
-from mpdoctor.semantics.source.edits.expressions import safe_fix
+from mpdoctor.semantics.source.edits.expressions import argument_text, safe_fix
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, runs_in_layer
 from mpdoctor.semantics.source.layers.layer_variables import (
     ASSIGNING,
@@ -95,6 +96,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         yield from _assigned(facts, call, (call.receiver, value), 0)
     for call in facts.calls_of(*UPDATES):
         yield from _assigned(facts, call, (call.argument(0, "x") or call.keyword("ref"), call.argument(1, "value")), 1)
+    if facts.keras.package == "tf.keras":  # tf_keras 2.21 does it
+        yield from _moving_averages(facts)
     for call in facts.method_calls(*SCATTERING):
         yield from _assigned(facts, call, (call.receiver, call.argument(1, "updates")), 1)
     for call in facts.method_calls(*SCATTERING_SLICES):
@@ -121,6 +124,28 @@ def _assigned(
             call.location,
             fix=safe_fix("Cast it to float32", fix),
         )
+
+
+def _moving_averages(facts: SourceFacts) -> Iterator[Finding]:
+    """Updates by `K.moving_average_update` in `call()`, which reads the weight in 16 bits, multiplies with a float32
+    number, and raises whatever the value's dtype (TensorFlow 2.4, 2.10, 2.15)."""
+    for call in facts.calls_of("keras.backend.moving_average_update"):
+        target = call.argument(0, "x")
+        if asks_for_dtype(call.context) or not runs_in_layer(facts, call.context) or not _all_are_weights(target):
+            continue
+        if _stays_float32(facts, call, target):
+            weight = argument_text(facts, call.location, "x", 0) or "the weight"
+            yield Finding(
+                f"In `call()`, `moving_average_update` reads `{weight}` in 16 bits and multiplies with a float32 "
+                "number: this line raises under a mixed policy.",
+                f"Add `{weight}` with `experimental_autocast=False`, cast it where it meets the layer's input, and hand in "
+                "a float32 value, `tf.cast(…, tf.float32)`.",
+                call.location,
+            )
+
+
+def _all_are_weights(target: Value | None) -> bool:
+    return bool(options(target)) and all(map(is_weight, options(target)))
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:

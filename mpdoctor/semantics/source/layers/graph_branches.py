@@ -18,7 +18,11 @@ from mpdoctor.semantics.source.layers.numbers_first import runs_eagerly
 
 # Measured in TensorFlow 2.4, 2.15 and 2.21 (those of Keras in 3.15): in a graph all raise; eagerly `tf.scan` does, and
 # nothing is said there. With the positions of the functions, and of what is carried.
-CONDITIONS = ("tensorflow.cond", "keras.ops.cond")
+CONDITIONS = {
+    "tensorflow.cond": ((1, "true_fn"), (2, "false_fn")),
+    "keras.ops.cond": ((1, "true_fn"), (2, "false_fn")),
+    "keras.backend.switch": ((1, "then_expression"), (2, "else_expression")),  # Keras 2; it takes tensors as well
+}
 CASES = {
     "tensorflow.case": (0, "pred_fn_pairs"),
     "tensorflow.switch_case": (1, "branch_fns"),
@@ -76,14 +80,14 @@ Given = list[tuple[Value, ...]]
 def _alternatives(facts: SourceFacts, call: Call, name: str) -> Iterator[Given]:
     """For each tensor that the call gives, what each of its branches gives for it."""
     functions = _branches(call, name)
-    results = [_results(facts, function) for function in functions]
+    results = [_results(facts, branch) or _tensors(branch, name) for branch in functions]
     if len(results) > 1 and all(results):
         yield from _by_place(results)
 
 
 def _branches(call: Call, name: str) -> list[Value | None]:
     if name in CONDITIONS:
-        return [call.argument(1, "true_fn"), call.argument(2, "false_fn")]
+        return [call.argument(*place) for place in CONDITIONS[name]]
     given = call.argument(*CASES[name])
     held = given.items if isinstance(given, Collection) and not given.open else ()
     pairs = [item.items[-1] if isinstance(item, Collection) and item.items else item for item in held]
@@ -98,6 +102,12 @@ def _results(facts: SourceFacts, function: Value | None) -> tuple[Value, ...]:
     if not isinstance(own, FunctionFacts):
         return ()
     return tuple(value for event in facts.returns_of(own) for value in options(event.value))
+
+
+def _tensors(branch: Value | None, name: str) -> tuple[Value, ...]:
+    """What a branch of `K.switch` gives that is given as a tensor; () of other functions."""
+    is_given = name == "keras.backend.switch" and not any(isinstance(option, Defined) for option in options(branch))
+    return options(branch) if is_given else ()
 
 
 def _carried(facts: SourceFacts, call: Call, name: str) -> Iterator[Given]:
