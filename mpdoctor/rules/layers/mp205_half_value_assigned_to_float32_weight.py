@@ -138,8 +138,8 @@ def _moving_averages(facts: SourceFacts) -> Iterator[Finding]:
             yield Finding(
                 f"In `call()`, `moving_average_update` reads `{weight}` in 16 bits and multiplies with a float32 "
                 "number: this line raises under a mixed policy.",
-                f"Add `{weight}` with `experimental_autocast=False`, cast it where it meets the layer's input, and hand in "
-                "a float32 value, `tf.cast(…, tf.float32)`.",
+                f"Add `{weight}` with `experimental_autocast=False`, cast it where it meets the layer's input, and "
+                "hand in a float32 value, `tf.cast(…, tf.float32)`.",
                 call.location,
             )
 
