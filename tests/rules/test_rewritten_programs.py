@@ -144,6 +144,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp301/clean_asserted mp501/flagged_method_taken_from_a_function
     """,
     "starred": """
+        mp503/clean_sum_that_is_differentiated
         mp401/flagged_run_in_each_arm
         mp409/flagged_kept_in_a_dict
     """,

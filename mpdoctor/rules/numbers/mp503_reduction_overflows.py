@@ -72,7 +72,7 @@ from mpdoctor.semantics.live.hidden_overflows import finding_of_hidden_overflow
 from mpdoctor.semantics.live.second_training import remedies_to_report
 from mpdoctor.semantics.live.tried_remedies import after_trials
 from mpdoctor.semantics.source.edits.casts import cast_argument, cast_around
-from mpdoctor.semantics.source.edits.expressions import expression_written, holds, replaced, unsafe_fix
+from mpdoctor.semantics.source.edits.expressions import argument_at, expression_written, holds, replaced, unsafe_fix
 from mpdoctor.semantics.source.edits.float32.softmax import is_softplus, softmax_instead, softplus_instead
 from mpdoctor.semantics.source.edits.layers import in_float32
 from mpdoctor.semantics.source.edits.uses import meets_others
@@ -86,6 +86,7 @@ from mpdoctor.semantics.source.numbers.reductions import EXPONENTIAL, GRAM, NORM
 from mpdoctor.semantics.source.numbers.small_divisors import divided_by_large, divided_by_small
 from mpdoctor.semantics.source.numbers.value_counts import is_over_few, is_over_short_rows, large_means, large_pooling
 from mpdoctor.semantics.source.numbers.whole_numbers import is_whole
+from mpdoctor.semantics.source.optimizers.gradients import gradient_calls
 from mpdoctor.semantics.source.programs.tests_without_training import is_in_test_without_training
 
 SEVERITY = Severity.WARNING
@@ -137,11 +138,24 @@ def _reductions(facts: SourceFacts) -> Iterator[Finding]:
             continue
         if kind in (SUM, NORM) and is_over_few(facts, event, value):
             continue
+        if kind == SUM and _is_only_differentiated(facts, event):
+            continue
         summed = event if kind == SUM and isinstance(event, Call) else value  # a list of tensors has no dtype itself
         if precision.dtype(summed, event.context) == "float16" and not _is_of_small_data(facts, event.context):
             advice = SOFTPLUS if is_softplus(event) else HELP[NORM if _is_einsum(event) and kind == SUM else kind]
             advice += ALSO_CAST if kind in (SUM, NORM) and _meets_half(facts, event) else ""
             yield Finding(MESSAGES[kind], advice, event.location, fix=_fix(facts, event, kind))
+
+
+def _is_only_differentiated(facts: SourceFacts, event: Call | Operation) -> bool:
+    """Whether a sum is written as what a gradient is taken of, `tf.gradients(tf.reduce_sum(y), x)`: the gradient does
+    not depend on its value, and nothing else can read it."""
+    places = (
+        argument_at(facts, call.location, 0, "target", "ys", "loss")
+        for call in gradient_calls(facts)
+        if event in options(call.argument(0))
+    )
+    return any(place is not None and holds(place, event.location) for place in places)
 
 
 def _meets_half(facts: SourceFacts, event: Call | Operation) -> bool:
