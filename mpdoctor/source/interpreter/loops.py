@@ -28,8 +28,21 @@ def execute_for(state: State, node: ast.For | ast.AsyncFor) -> bool:
     if (is_short and _calls_each(node, in_turn)) or (0 < len(in_turn) <= MOST_SET_IN_TURN and _sets_each(node)):
         return _execute_for_each(state, node, in_turn)
     element = element_of(iterable, state.place(node.target))
-    _execute_loop(state, node, lambda: assign(state, node.target, element), _is_never_empty(iterable))
+    once = _goes_round_once(iterable)
+    _execute_loop(state, node, lambda: assign(state, node.target, element), once or _is_never_empty(iterable), once)
     return True
+
+
+def _goes_round_once(iterable: Value) -> bool:
+    """Whether a loop over it has one round, so that it carries nothing on: `range(1)`, or a list of one thing."""
+    if isinstance(iterable, Collection):
+        return len(iterable.items) == 1 and not iterable.open and not iterable.uniform
+    if not isinstance(iterable, Call) or iterable.open or not iterable.args:
+        return False
+    if is_api(iterable.callee, "builtins.range"):
+        numbers = [number for number in map(certainly_known, iterable.args) if isinstance(number, int)]
+        return len(numbers) == len(iterable.args) < 4 and numbers[2:] != [0] and len(range(*numbers)) == 1
+    return is_api(iterable.callee, "builtins.enumerate") and _goes_round_once(iterable.args[0])
 
 
 def _is_never_empty(iterable: Value) -> bool:
@@ -132,7 +145,11 @@ def _is_true_at_first(state: State, test: ast.expr) -> bool:
 
 
 def _execute_loop(
-    state: State, node: ast.For | ast.AsyncFor | ast.While, start: Callable[[], object], at_least_once: bool
+    state: State,
+    node: ast.For | ast.AsyncFor | ast.While,
+    start: Callable[[], object],
+    at_least_once: bool,
+    at_most_once: bool = False,
 ) -> None:
     """Execute the body of a loop once. What it assigns is, at its start, the value from before or an unknown value."""
     before, outer = dict(state.scope.names), state.context
@@ -140,7 +157,7 @@ def _execute_loop(
     carried: dict[str, Earlier] = {}
     for name in assigned:
         old = state.scope.names.get(name)
-        if old is not None:
+        if old is not None and not at_most_once:
             carried[name] = Earlier(old.location, len(outer.branches))
             state.scope.names[name] = joined((old, carried[name]))
     state.context = state.context.but(loops=outer.loops + 1)
