@@ -29,6 +29,7 @@ from mpdoctor.semantics.source.optimizers.scaling import (
     products_with_scale,
     scales,
 )
+from mpdoctor.semantics.source.programs.branches import depends_on_no_more
 
 
 def applied_scaled(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
@@ -48,11 +49,12 @@ def unscaled_in_one_arm(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
         unscalings = list(filter(unscales, parts))
         if len(unscalings) != 1 or not _is_left_out(unscalings[0], gradient, parts):
             continue
-        unscaling, around = unscalings[0], {branch.statement for branch in gradient.context.branches}
-        always = [apply, *(loss for loss in options(target(gradient)) if isinstance(loss, Call))]
+        unscaling, around = unscalings[0], {branch.statement for branch in apply.context.branches}
+        scaled = [gradient, *(loss for loss in options(target(gradient)) if isinstance(loss, Call))]
         if (
             is_scaled_by(target(gradient), "get_scaled_loss")
-            and all(branch.statement in around for event in always for branch in event.context.branches)
+            and all({branch.statement for branch in event.context.branches} == around for event in scaled)
+            and not depends_on_no_more(unscaling.context, gradient.context)
             and not _asks_whether_it_scales(unscaling)
             and any(_clips_in_arm_of(unscaling, part) for part in parts)
             and applied_by_its_scaler(facts, apply, gradient)
