@@ -54,6 +54,7 @@ from collections.abc import Iterator
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.program.dtypes.array_dtypes import is_array
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
@@ -201,6 +202,8 @@ def _given_to_signature(
 
 
 def _half_dtype_given(facts: SourceFacts, given: Value, call: Call) -> str | None:
+    if is_array(given) or any(isinstance(part, Call) and part.method == "astype" for part in walk(given)):
+        return None  # TensorFlow converts what NumPy holds
     of_models = precision_of(facts).half(given, call.context)
     return of_models if of_models is not None else next(iter(half_dtypes(facts, given, call.context)), None)
 
