@@ -54,9 +54,9 @@ from collections.abc import Iterator
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.program.dtypes.array_dtypes import is_array
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call, Operation
-from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, is_api, options, walk
@@ -65,9 +65,15 @@ from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_fai
 from mpdoctor.semantics.live.refusing_layers import refuses_half
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, callee_text, safe_fix
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, runs_in_layer
-from mpdoctor.semantics.source.layers.declared_dtypes import DeclaredFloat32, declared_in_float32, edit_of_draw
+from mpdoctor.semantics.source.layers.declared_dtypes import (
+    DeclaredFloat32,
+    declared_in_float32,
+    dtypes_let_in,
+    edit_of_draw,
+)
 from mpdoctor.semantics.source.layers.kept_dtypes import is_passed_on, keeps_dtype
 from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes
+from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.programs.running_functions import surrounding
 from mpdoctor.semantics.wording import place_of
 
@@ -97,9 +103,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in facts.calls_of(*CALLING):
         if runs_in_layer(facts, call.context) and not asks_for_dtype(call.context):
             yield from _function(facts, call)
-    for function in facts.functions:
-        for specs in _signatures(facts, function):
-            yield from _of_signature(facts, function, specs)
+    yield from _signatures(facts)
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
@@ -162,43 +166,49 @@ def _array_behind(array: Value | None) -> Call | None:
     return None
 
 
-def _signatures(facts: SourceFacts, function: FunctionFacts) -> Iterator[list[str | None]]:
-    """The dtypes of the tensors that `@tf.function(input_signature=[…])` lets in, each None where it is not known."""
-    for decorator in function.decorators:
-        if is_call_of(decorator, "tensorflow.function") and isinstance(decorator, Call):
-            specs = _items(decorator.argument(1, "input_signature"))
-            yield [_dtype_let_in(facts, spec) for spec in specs]
-
-
-def _dtype_let_in(facts: SourceFacts, spec: Value | None) -> str | None:
-    if not isinstance(spec, Call) or not is_call_of(spec, "tensorflow.TensorSpec") or spec.open:
-        return None
-    dtype = spec.argument(1, "dtype")
-    return "float32" if dtype is None else dtype_named(dtype, facts.keras)
-
-
-def _of_signature(facts: SourceFacts, function: FunctionFacts, let_in: list[str | None]) -> Iterator[Finding]:
+def _signatures(facts: SourceFacts) -> Iterator[Finding]:
     """The findings for float16 tensors that a function with a signature of float32 is given: TensorFlow casts none."""
-    if function.owner is not None and function.owner.is_layer and function.name == "call":
-        yield from _of_signature_of_call(facts, function, let_in)
-        return
-    for call in facts.calls if "float32" in let_in else ():
-        if not isinstance(call.callee, Defined) or call.callee.of is not function or asks_for_dtype(call.context):
+    decorated: dict[int, tuple[str | None, ...]] = {}
+    for function in facts.functions:
+        for let_in in (dtypes_let_in(decorator, facts.keras) for decorator in function.decorators):
+            if function.owner is not None and function.owner.is_layer and function.name == "call":
+                yield from _of_signature_of_call(facts, function, let_in)
+            elif "float32" in let_in:
+                decorated[id(function)] = let_in
+    for call in facts.calls:
+        made = call.callee  # `tf.function(function, …)`, or the function itself
+        called = made.argument(0) if isinstance(made, Call) else made
+        if not isinstance(called, Defined) or not isinstance(called.of, FunctionFacts):
             continue
-        names = function.parameters[function.first_given :]
-        for position, (name, dtype) in enumerate(zip(names, let_in, strict=False)):
-            given = call.argument(position, name) if dtype == "float32" and not call.context.guarded else None
-            half = next(iter(half_dtypes(facts, given, call.context)), None) if given is not None else None
-            if half is not None:
-                yield Finding(
-                    f"The `input_signature` of `{function.name}` lets in float32 as `{name}`, and this is {half}: "
-                    "TensorFlow casts nothing, and this line raises.",
-                    f"Declare `tf.{half}` there, or cast the value: `tf.cast(…, tf.float32)`.",
-                    call.location,
-                )
+        let_in = decorated.get(id(called.of), ()) if called is made else dtypes_let_in(made, facts.keras)
+        if "float32" in let_in and not asks_for_dtype(call.context) and not call.context.guarded:
+            yield from _given_to_signature(facts, call, called.of, let_in)
 
 
-def _of_signature_of_call(facts: SourceFacts, call: FunctionFacts, let_in: list[str | None]) -> Iterator[Finding]:
+def _given_to_signature(
+    facts: SourceFacts, call: Call, function: FunctionFacts, let_in: tuple[str | None, ...]
+) -> Iterator[Finding]:
+    names = function.parameters[function.first_given :]
+    for position, (name, dtype) in enumerate(zip(names, let_in, strict=False)):
+        given = call.argument(position, name) if dtype == "float32" else None
+        half = _half_dtype_given(facts, given, call) if given is not None else None
+        if half is not None:
+            yield Finding(
+                f"The `input_signature` of `{function.name}` lets in float32 as `{name}`, and this is {half}: "
+                "TensorFlow casts nothing, and this line raises.",
+                f"Declare `tf.{half}` there, or cast the value: `tf.cast(…, tf.float32)`.",
+                call.location,
+            )
+
+
+def _half_dtype_given(facts: SourceFacts, given: Value, call: Call) -> str | None:
+    if is_array(given) or any(isinstance(part, Call) and part.method == "astype" for part in walk(given)):
+        return None  # TensorFlow converts what NumPy holds
+    of_models = precision_of(facts).half(given, call.context)
+    return of_models if of_models is not None else next(iter(half_dtypes(facts, given, call.context)), None)
+
+
+def _of_signature_of_call(facts: SourceFacts, call: FunctionFacts, let_in: tuple[str | None, ...]) -> Iterator[Finding]:
     """The finding for a layer's `call()`, whose first input Keras casts before."""
     events: tuple[Call | Operation, ...] = (*facts.calls, *facts.operations)
     inputs = (
@@ -208,7 +218,7 @@ def _of_signature_of_call(facts: SourceFacts, call: FunctionFacts, let_in: list[
         for part in walk(event)
         if isinstance(part, Parameter) and part.function is call and part.index == call.first_given
     )
-    given = next(inputs, None) if let_in[:1] == ["float32"] else None
+    given = next(inputs, None) if let_in[:1] == ("float32",) else None
     half = next(iter(half_dtypes(facts, *given)), None) if given is not None else None
     if half is not None:
         yield Finding(

@@ -74,7 +74,7 @@ from mpdoctor.semantics.source.edits.expressions import (
     unsafe_fix,
 )
 from mpdoctor.semantics.source.edits.statements import passed_on
-from mpdoctor.semantics.source.optimizers.applied_scaled import applied_scaled, scaled_twice
+from mpdoctor.semantics.source.optimizers.applied_scaled import applied_scaled, scaled_twice, unscaled_in_one_arm
 from mpdoctor.semantics.source.optimizers.gradient_sums import (
     are_weights,
     holders_of,
@@ -134,6 +134,14 @@ def _never_unscaled(facts: SourceFacts) -> Iterator[Finding]:
             _how_to_unscale(facts, apply, gradient),
             apply.location,
             fix=_unscaled(facts, apply, gradient),
+        )
+    for apply, unscaling in unscaled_in_one_arm(facts):
+        where = place_of(facts, unscaling.location, apply.location)
+        yield Finding(
+            f"The loss is always scaled, but its gradients are unscaled only where an `if` is taken ({where}): where "
+            f"it is not, every applied gradient is {starting_scale_in_words(apply.receiver)} times too large.",
+            "Unscale the gradients where the tape gives them, before the `if`.",
+            apply.location,
         )
     for apply in _sums_applied_scaled(facts):
         of = receiver_text(facts, apply)

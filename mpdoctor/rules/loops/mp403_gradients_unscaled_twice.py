@@ -58,7 +58,7 @@ from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import SCALING
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Value, options, walk
+from mpdoctor.program.values import Either, Value, known, options, walk
 from mpdoctor.semantics.live.fixed_scales import fixed_divisor
 from mpdoctor.semantics.source.edits.expressions import left_operand_kept, unsafe_fix
 from mpdoctor.semantics.source.edits.statements import passed_on
@@ -85,7 +85,7 @@ from mpdoctor.semantics.source.optimizers.scaling import (
     with_mapped,
 )
 from mpdoctor.semantics.source.optimizers.wrappers import starting_scale_in_words
-from mpdoctor.semantics.source.programs.branches import may_not_run
+from mpdoctor.semantics.source.programs.branches import exclude_each_other, may_not_run
 
 SEVERITY = Severity.ERROR
 FIXES = ("unsafe",)
@@ -170,10 +170,21 @@ def _is_of_loss_scaled_twice(facts: SourceFacts, unscaling: Value) -> bool:
 
 def _unscaled_before(facts: SourceFacts, unscaling: Call | Operation, numbers: tuple[float, ...]) -> Value | None:
     """The first call or division that unscaled these gradients before; two divisions by hand do not count."""
-    if isinstance(unscaling, Call):
-        return next(_unscaled_in(facts, unscaling.argument(0), numbers, only_calls=False), None)
-    operands = unscaling.operands
-    return next((part for operand in operands for part in _unscaled_in(facts, operand, numbers, only_calls=True)), None)
+    is_call = isinstance(unscaling, Call)
+    given = (unscaling.argument(0),) if isinstance(unscaling, Call) else unscaling.operands
+    before = (part for value in given for part in _unscaled_in(facts, value, numbers, only_calls=not is_call))
+    return next((part for part in before if not _runs_instead(part, unscaling)), None)
+
+
+def _runs_instead(before: Value, unscaling: Call | Operation) -> bool:
+    """Whether the two stand in different arms, or an `if` asks by a name that is True on some path (`if not done:`)."""
+    is_asked = any(
+        isinstance(asked, Either)
+        and asked.default is None
+        and all(isinstance(known(option), bool) for option in asked.options)
+        for asked in unscaling.context.asked()
+    )
+    return is_asked or (isinstance(before, (Call, Operation)) and exclude_each_other(before.context, unscaling.context))
 
 
 def _unscaled_in(

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Edit
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call
+from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Value
+from mpdoctor.program.values import Api, Collection, Value, is_api
 from mpdoctor.semantics.source.edits.expressions import argument_at, argument_replaced, with_keyword
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes
@@ -113,3 +115,21 @@ def edit_of_draw(facts: SourceFacts, declared: DeclaredFloat32) -> Edit | None:
     place, dtype = declared.call.location, declared.dtype_to_give
     replaced = argument_replaced(facts, place, "dtype", declared.dtype_at, dtype)
     return replaced or with_keyword(facts, place, "dtype", dtype)
+
+
+def dtypes_let_in(made: Value, keras: Keras | None) -> tuple[str | None, ...]:
+    """The dtypes of the tensors that `tf.function(…, input_signature=[…])` lets in, written as a decorator or as a
+    call, each None where it is not known. Empty without a signature."""
+    while isinstance(made, Call) and isinstance(made.callee, Call):
+        made = made.callee  # tf.function(input_signature=[…])(function)
+    if not isinstance(made, Call) or not is_api(made.callee, "tensorflow.function"):
+        return ()
+    specs = made.argument(1, "input_signature")
+    return tuple(_let_in(spec, keras) for spec in specs.items) if isinstance(specs, Collection) else ()
+
+
+def _let_in(spec: Value, keras: Keras | None) -> str | None:
+    if not isinstance(spec, Call) or not is_call_of(spec, "tensorflow.TensorSpec") or spec.open:
+        return None
+    dtype = spec.argument(1, "dtype")
+    return "float32" if dtype is None else dtype_named(dtype, keras)

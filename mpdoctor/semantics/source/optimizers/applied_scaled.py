@@ -7,10 +7,13 @@ from collections.abc import Iterator
 
 from mpdoctor.knowledge.wrapper_api import SCALING
 from mpdoctor.program.context import Context
+from mpdoctor.program.dtypes.dtype_names import GLOBAL_POLICY
 from mpdoctor.program.events import Call
+from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import options
+from mpdoctor.program.values import Either, Value, is_api, known, options
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
+from mpdoctor.semantics.source.optimizers.clipping import CLIPPING
 from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
     calls_on_the_way,
@@ -26,6 +29,7 @@ from mpdoctor.semantics.source.optimizers.scaling import (
     products_with_scale,
     scales,
 )
+from mpdoctor.semantics.source.programs.branches import depends_on_no_more
 
 
 def applied_scaled(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
@@ -35,6 +39,59 @@ def applied_scaled(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
             continue
         if not calls_on_the_way(apply, "get_unscaled_gradients") and not unscaled_on_the_way(facts, apply, gradient):
             yield apply, gradient
+
+
+def unscaled_in_one_arm(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
+    """(the apply call, the unscaling) of each step that always scales its loss, but unscales the gradients only in the
+    arm of an `if` that clips them, and applies them where that arm is not taken."""
+    for apply, gradient in applied_gradients(facts):
+        parts = list(until_gradients(given_to(apply)))
+        unscalings = list(filter(unscales, parts))
+        if len(unscalings) != 1 or not _is_left_out(unscalings[0], gradient, parts):
+            continue
+        unscaling, around = unscalings[0], {branch.statement for branch in apply.context.branches}
+        scaled = [gradient, *(loss for loss in options(target(gradient)) if isinstance(loss, Call))]
+        if (
+            is_scaled_by(target(gradient), "get_scaled_loss")
+            and all({branch.statement for branch in event.context.branches} == around for event in scaled)
+            and not depends_on_no_more(unscaling.context, gradient.context)
+            and not _asks_whether_it_scales(unscaling)
+            and any(_clips_in_arm_of(unscaling, part) for part in parts)
+            and applied_by_its_scaler(facts, apply, gradient)
+            and not unscaled_on_the_way(facts, apply, gradient)
+        ):
+            yield apply, unscaling
+
+
+def _is_left_out(unscaling: Call, gradient: Call, parts: list[Value]) -> bool:
+    """Whether the gradients pass by an unscaling on one of two paths."""
+    choices = (part.options for part in parts if isinstance(part, Either))
+    made_of = ([set(map(id, until_gradients(option))) for option in choice] for choice in choices)
+    return any(
+        any(id(unscaling) in made for made in choice)
+        and any(id(gradient) in made and id(unscaling) not in made for made in choice)
+        for choice in made_of
+    )
+
+
+def _asks_whether_it_scales(unscaling: Call) -> bool:
+    """Whether the `if`s around it ask for the optimizer or the policy: where they are not taken, nothing is scaled."""
+    context, optimizer = unscaling.context, unscaling.receiver
+    return (context.guarded or context.only_wrapped) or any(
+        is_call_of(asked, "builtins.isinstance", "builtins.hasattr", *GLOBAL_POLICY)
+        or (optimizer is not None and same_object(asked, optimizer))
+        or (isinstance(known(asked), str) and "16" in str(known(asked)))
+        for asked in context.asked()
+    )
+
+
+def _clips_in_arm_of(unscaling: Call, part: Value) -> bool:
+    if not isinstance(part, Call) or not is_api(part.callee, *CLIPPING):
+        return False
+    arms = [event.context.branches[-1:] for event in (unscaling, part)]
+    return bool(arms[0]) and [(arm.statement, arm.taken) for arm in arms[0]] == [
+        (arm.statement, arm.taken) for arm in arms[1]
+    ]
 
 
 def _is_scaled(facts: SourceFacts, apply: Call, gradient: Call) -> bool:

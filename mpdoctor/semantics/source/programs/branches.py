@@ -31,12 +31,14 @@ def exclude_each_other(one: Context, other: Context) -> bool:
 def _answer(branch: Branch, other: Branch) -> bool | None:
     """Whether two ifs that ask the same got the same answer, None where they ask for different things: `if not mixed:`
     is the other arm of `if mixed:`, and so is `if debug and not mixed:`."""
-    answers = {
-        taken is other_taken
-        for test, taken in _answered(branch)
-        for other_test, other_taken in _answered(other)
-        if _asks_the_same(test, other_test)
-    }
+    answers: set[bool] = set()
+    for test, taken in _answered(branch):
+        for other_test, other_taken in _answered(other):
+            says_none, other_says_none = _says_none(test, taken), _says_none(other_test, other_taken)
+            if _asks_the_same(test, other_test):
+                answers.add(taken is other_taken)
+            elif None not in (says_none, other_says_none) and _ask_for_one_none(test, other_test):
+                answers.add(says_none is other_says_none)
     if branch.question is not None and other.question is not None and branch.question[0] == other.question[0]:
         answers.add(branch.question == other.question)
     return None if not answers else answers == {True}
@@ -133,6 +135,19 @@ def _without_not(test: Value, taken: bool) -> tuple[Value, bool]:
 
 def _asks_the_same(one: Value, other: Value) -> bool:
     return not isinstance(one, Unknown) and same_object(one, other)
+
+
+def _ask_for_one_none(one: Value, other: Value) -> bool:
+    """Whether it is `x is None` and `x is not None`, of one `x` that nothing between the two changes."""
+    asked = [test.operands[0] for test in (one, other) if isinstance(test, Operation)]
+    return len(asked) == 2 and _is_same_place(*asked)
+
+
+def _says_none(test: Value, taken: bool) -> bool | None:
+    """Whether what an `if` asks for is None, by this answer; None where it asks for something else."""
+    if not isinstance(test, Operation) or test.operator not in ("is", "is not") or len(test.operands) != 2:
+        return None
+    return taken is (test.operator == "is") if known(test.operands[1]) is None else None
 
 
 def contradicts_itself(context: Context) -> bool:

@@ -149,11 +149,12 @@ def _made_by_call(state: State, callee: Call, args: tuple[Value, ...], keywords:
         closure = None if method is None else state.closures.get(id(method))
         return None if closure is None else (closure, (callee, *args), keywords)
     maker = made_by.callee if isinstance(made_by, Call) else made_by
-    if not callee.args or not isinstance(maker, Api):
+    wrapped = callee.argument(0)  # tf.function(func=…) too
+    if wrapped is None or not isinstance(maker, Api):
         return None
     if maker.is_(*TRANSPARENT):
-        return inlinable_function(state, callee.args[0], args, keywords)
-    if maker.name == "functools.partial":
+        return inlinable_function(state, wrapped, args, keywords)
+    if maker.name == "functools.partial" and callee.args:
         return inlinable_function(state, callee.args[0], (*callee.args[1:], *args), (*callee.keywords, *keywords))
     return None
 
