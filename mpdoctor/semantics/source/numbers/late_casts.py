@@ -11,7 +11,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
-from mpdoctor.program.values import Api, Value, known, leaves, options
+from mpdoctor.program.values import Api, Item, Value, known, leaves, options
 from mpdoctor.semantics.source.function_names import function_or_activation_named
 from mpdoctor.semantics.source.layers.casts import is_cast
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
@@ -43,6 +43,22 @@ def rounded_outputs(facts: SourceFacts, model: Value | None) -> list[Rounded | N
 
 def rounded_tensor(facts: SourceFacts, tensor: Value | None) -> Rounded | None:
     return _rounded(facts, _steps_to(facts, tensor))
+
+
+def probabilities_behind(facts: SourceFacts, tensor: Value | None) -> Rounded | None:
+    """What computes the probabilities in 16 bits that a tensor, or one of a model's outputs, comes straight from,
+    whether or not it is cast later."""
+    steps = _steps_to(facts, tensor)
+    if isinstance(tensor, Item) and isinstance(tensor.of, Call):
+        outputs, place = _steps_to_outputs(facts, tensor.of.callee), known(tensor.index)
+        steps = iter(outputs[place] if isinstance(place, int) and 0 <= place < len(outputs) > 1 else ())
+    for step in steps:
+        activation, dtype = _activation(facts, step)
+        if activation in PROBABILITIES:
+            return Rounded(step, activation, dtype) if dtype is not None else None
+        if not _keeps_numbers(facts, step):
+            return None
+    return None
 
 
 def _steps_to_outputs(facts: SourceFacts, model: Value | None, depth: int = 0) -> list[Iterable[Call]]:
