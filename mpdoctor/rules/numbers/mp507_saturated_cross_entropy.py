@@ -74,10 +74,9 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Collection, Known, Value, known, leaves, options
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.output_activations import activations_of, activations_of_outputs
-from mpdoctor.semantics.source.numbers.late_casts import Rounded, rounded_outputs, rounded_tensor
+from mpdoctor.semantics.source.numbers.late_casts import Rounded, rounded_outputs, rounded_tensor, unguarded_logarithms
 from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled, compilings, prediction_of
 from mpdoctor.semantics.source.numbers.precision import precision_of
-from mpdoctor.semantics.source.numbers.unguarded_logarithms import unguarded_logarithms
 from mpdoctor.semantics.source.programs.using_scripts import is_compiled_to_be_used
 
 SEVERITY = Severity.WARNING
@@ -110,8 +109,8 @@ LOGARITHM = (
     "there, and the gradients are not finite."
 )
 HELP_FOR_LOGARITHM = (
-    "Return logits from the model and pick from `tf.nn.log_softmax(tf.cast(logits, tf.float32))`, or compute the softmax "
-    "in float32; a cast behind it does not help."
+    "Return logits from the model and pick from `tf.nn.log_softmax(tf.cast(logits, tf.float32))`, or compute the "
+    "softmax in float32; a cast behind it does not help."
 )
 LAST_BELOW_ONE = {"float16": "0.9995", "bfloat16": "0.996"}
 
