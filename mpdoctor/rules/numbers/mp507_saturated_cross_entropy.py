@@ -106,7 +106,7 @@ HELP = (
 )
 LOGARITHM = (
     "This logarithm is taken of a float16 softmax, which is 0 where a logit lies 17 below the largest: the loss is inf "
-    "there, and the gradients are not finite."
+    "or NaN there."
 )
 HELP_FOR_LOGARITHM = (
     "Return logits from the model and pick from `tf.nn.log_softmax(tf.cast(logits, tf.float32))`, or compute the "
