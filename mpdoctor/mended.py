@@ -46,6 +46,8 @@ class Mended:
         The global policy that the program was to be switched to, "" where it was to stay.
     policy_in_force
         Whether layers compute as that policy says in `after`.
+    own_code_of
+        The classes that were given float32 for their own code alone, and hold layers that follow the global policy.
     """
 
     before: Diagnosis
@@ -60,3 +62,4 @@ class Mended:
     policy: str = ""
     policy_in_force: bool = True
     stopped: tuple[Finding, ...] = ()
+    own_code_of: tuple[str, ...] = ()

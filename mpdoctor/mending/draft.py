@@ -24,13 +24,15 @@ class Proposal:
     """Edits that are made together or not at all, because of a finding of this code ("" for what the user asked
     for).
 
-    `needed`: whether a trial in place saw the program fail without it, with all else that it proposed."""
+    `needed`: whether a trial in place saw the program fail without it, with all else that it proposed.
+    `own_code_of`: the class whose own code alone has to compute in float32, not the layers that it holds; or ""."""
 
     title: str
     safe: bool
     code: str
     edits: tuple[Edit, ...]
     needed: bool = False
+    own_code_of: str = ""
 
 
 class CannotEdit(Exception):

@@ -77,6 +77,11 @@ class LiveLayers:
             if around is not None and self._is_same(layer.class_location, of_class) and self._takes_dtype(path):
                 yield path
 
+    def class_around(self, inside: Location) -> str:
+        """The name of the innermost class whose body holds this line; "" outside of classes."""
+        facts = self.source_at(inside.path)
+        return makings_of_class_around(facts, inside.line)[0] if facts is not None else ""
+
     def made_by_call(self, call: Location) -> Iterator[str]:
         """The paths of the layers of its line and class that compute in 16 bits."""
         facts = self.source_at(call.path)

@@ -12,6 +12,7 @@ from mpdoctor.fixes.rounds import EditedFile
 from mpdoctor.mended import Mended, NeededEdit
 from mpdoctor.mending.draft import Draft
 from mpdoctor.mending.examining import examiner_of_edits, reader_of_edits
+from mpdoctor.mending.intended_dtypes import classes_with_intended
 from mpdoctor.mending.policy_switch import is_in_force, switch_to
 from mpdoctor.mending.proposals import proposals_from_diagnosis
 from mpdoctor.mending.rounds import Course, MendLoop, nothing_asked
@@ -64,4 +65,5 @@ def _mended_from_course(course: Course, draft: Draft, files: list[EditedFile], p
         policy=policy,
         policy_in_force=in_force,
         stopped=tuple(course.stopped),
+        own_code_of=classes_with_intended(course.after.diagnosis),
     )

@@ -191,7 +191,7 @@ def _float32_for_precision(finding: Finding, making: LiveLayers) -> Iterator[Ans
         with suppress(NoPlace):
             proposals = tuple(making.class_in_float32(finding.code, finding.location))
             if proposals:
-                yield Answer(finding, proposals)
+                yield Answer(finding, _for_own_code(finding, proposals, making))
 
 
 def _is_of_source_alone(finding: Finding) -> bool:
@@ -232,7 +232,13 @@ def _own_layers_in_float32(finding: Finding, making: LiveLayers) -> Iterator[Ans
         if not proposals and finding.code in OF_OWN_CODE:  # no model came
             proposals = tuple(making.class_in_float32(finding.code, place))
         if proposals:
-            yield Answer(finding, proposals)
+            yield Answer(finding, _for_own_code(finding, proposals, making))
+
+
+def _for_own_code(finding: Finding, proposals: tuple[Proposal, ...], making: LiveLayers) -> tuple[Proposal, ...]:
+    """The proposals, which say where the code of a class alone has to compute in float32."""
+    own = making.class_around(finding.location) if finding.code in OF_OWN_CODE and finding.location else ""
+    return tuple(replace(proposal, own_code_of=own) for proposal in proposals)
 
 
 def _refusing_layer_in_float32(finding: Finding, making: LiveLayers) -> Iterator[Answer]:

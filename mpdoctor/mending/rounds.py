@@ -22,6 +22,7 @@ from mpdoctor.mending.health import (
     sight_of,
     sights_of,
 )
+from mpdoctor.mending.intended_dtypes import without_intended
 
 MOST_ROUNDS = 6
 OF_ENDS = ("MP002", "MP003", "MP004")  # the program came to no training
@@ -211,7 +212,8 @@ class MendLoop:
 
     def _shows_more(self, kept: tuple[int, ...], than: tuple[int, ...], seen: Counter[Defect] = NO_DEFECTS) -> bool:
         """Whether the source has defects with these edits that it has not with the others, and that were not seen."""
-        return bool(defects_of(self._seen_in_source(kept)[0]) - defects_of(self._seen_in_source(than)[0]) - seen)
+        these, those = (self._without_intended(self._seen_in_source(each)[0], each) for each in (kept, than))
+        return bool(defects_of(these) - defects_of(those) - seen)
 
     # --- examinations, of which none is made twice ----------------------------------------------------------------
     def _changed_files(self, kept: Sequence[int]) -> frozenset[tuple[Path, bytes]]:
@@ -222,13 +224,21 @@ class MendLoop:
         self._examined.update(kept)
         if key not in self._seen:
             self._seen[key] = self._examine(dict(key))
-        return State(kept, *self._seen[key])
+        diagnosis, sources = self._seen[key]
+        if not is_stopped(diagnosis):
+            diagnosis = self._without_intended(diagnosis, kept)
+        return State(kept, diagnosis, sources)
 
     def _seen_in_source(self, kept: tuple[int, ...]) -> Seen:
         key = self._changed_files(kept)
         if key not in self._read_already:
             self._read_already[key] = self._read(dict(key))
         return self._read_already[key]
+
+    def _without_intended(self, diagnosis: Diagnosis, kept: Sequence[int]) -> Diagnosis:
+        """Without what the edits bring about on purpose."""
+        unedited = self._seen[self._changed_files(())][0]
+        return without_intended(diagnosis, [self._draft.proposals[number] for number in kept], sights_of(unedited))
 
 
 def _choices(proposed: Proposed) -> Iterator[list[Proposal]]:

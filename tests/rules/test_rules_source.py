@@ -445,6 +445,35 @@ def step(real):
             "`self.model.make_train_function(force=True)`: the step that is compiled keeps the old number.",
         ),
         (
+            "3",
+            "import keras\n\n\nclass Slower(keras.callbacks.Callback):\n"
+            "    def on_train_batch_begin(self, batch, logs=None):\n        self.model.optimizer.momentum = 0.5\n\n\n"
+            "keras.mixed_precision.set_global_policy('mixed_float16')\n"
+            "opt = keras.optimizers.SGD(0.1, 0.9)\n"
+            "model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, dtype='float32')])\n"
+            "model.compile(opt, 'mse')\n"
+            "model.fit(x, y, callbacks=[Slower()])\n",
+            "`self.model.optimizer.momentum = 0.5` only sets an attribute of the LossScaleOptimizer; SGD keeps 0.9.",
+            "Set it on the inner optimizer: `self.model.optimizer.inner_optimizer.momentum = 0.5`. Do that in "
+            "`on_train_begin`: the step that is compiled keeps the old number, and is not to be compiled anew at every "
+            "batch.",
+        ),
+        (
+            "3",
+            "import keras\n\n\nclass Slower(keras.callbacks.Callback):\n"
+            "    def on_train_batch_end(self, batch, logs=None):\n        self.model.optimizer.momentum = 1 / batch\n\n"
+            "keras.mixed_precision.set_global_policy('mixed_float16')\n"
+            "opt = keras.optimizers.SGD(0.1, 0.9)\n"
+            "model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, dtype='float32')])\n"
+            "model.compile(opt, 'mse')\n"
+            "model.fit(x, y, callbacks=[Slower()])\n",
+            "`self.model.optimizer.momentum = 1 / batch` only sets an attribute of the LossScaleOptimizer; SGD keeps "
+            "0.9.",
+            "Set it on the inner optimizer: `self.model.optimizer.inner_optimizer.momentum = 1 / batch`. The step that "
+            "is compiled keeps the old number: where it changes, and not at every batch, call "
+            "`self.model.make_train_function(force=True)`, which compiles the step anew.",
+        ),
+        (
             "tf_keras",
             "import tensorflow as tf\nopt = tf.keras.mixed_precision.LossScaleOptimizer('adam')\n",
             "LossScaleOptimizer needs an optimizer, and is given the string 'adam'; this line raises.",

@@ -34,7 +34,7 @@ def render(mended: Mended, *, width: int = 80, color: bool = False, blocks: bool
     paragraphs = [
         [headline, *wrapped(_float32_alone(mended), look)],
         list(_table(mended, look)),
-        wrapped(_edits(mended, look), look),
+        wrapped([*_edits(mended, look), *_intended(mended)], look),
         wrapped([*remaining(mended.after, look), *_what_did_not_help(mended, look)], look),
         wrapped([*_stand_ins(mended, look), *_costs(mended), *_not_compared(mended)], look),
     ]
@@ -202,6 +202,16 @@ def _edits(mended: Mended, look: Style) -> Iterator[str]:
         yield "Edited, and each one is needed:" if len(mended.edits) > 1 else "Edited:"
     for needed in mended.edits:
         yield f"  {_place(needed)}: {look.name(needed.title)}{f' ({needed.code})' if needed.code else ''}"
+
+
+def _intended(mended: Mended) -> Iterator[str]:
+    """What `mpdoctor check` says of the mended program, and is as it is to be."""
+    if mended.own_code_of:
+        classes = " and ".join(f"`{name}`" for name in mended.own_code_of)
+        yield (
+            f"The layers inside {classes} follow the global policy as before, which is as it is to be: "
+            "`mpdoctor check` warns of it (MP208)."
+        )
 
 
 def _place(needed: NeededEdit) -> str:

@@ -78,6 +78,7 @@ FIXES = ("unsafe",)
 EXPLAINS = {"MP201": "line", "MP209": "model"}
 SETTING_UP = ("__init__", "build")
 DTYPES = {"float32": "float32", **SIXTEEN_BITS}
+OUTER_CLASS = "outer_class"  # in the evidence: the class that is given the other dtype
 WRAPPERS = ("keras.layers.TimeDistributed", "keras.layers.Bidirectional", "keras.layers.RNN")
 
 
@@ -108,7 +109,10 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
             f"Pass the dtype on in {parent.class_name}: `dtype=self.dtype_policy`.",
             layer.made_at,
             layer=layer.path,
-            evidence={"policies": {parent.path: parent.policy, layer.path: layer.policy}},
+            evidence={
+                "policies": {parent.path: parent.policy, layer.path: layer.policy},
+                OUTER_CLASS: parent.class_name,
+            },
         )
 
 
@@ -173,6 +177,7 @@ def _finding(facts: SourceFacts, inner: Call, outer: str, given: str, other: str
         f"{outer} is given {given}, but this {inner.method} inside it follows the global policy, {other}.",
         f"Pass the dtype on: `{inner.method}(…, dtype={dtype})`.",
         inner.location,
+        evidence={OUTER_CLASS: outer},
         fix=None if is_shared else unsafe_fix(f"Give it dtype={dtype}", with_dtype(facts, inner, dtype)),
     )
 

@@ -54,10 +54,9 @@ SOMEWHERE_LOST = frozenset().union(*LOST.values())
 SOMEWHERE_OWN = frozenset().union(*OWN.values())
 UNSET = ("None", "False", "0.99")  # values of the inner optimizer that make reading the wrapper's attribute harmless
 CAUSES_DIVERGENCE = True
-AFTER_A_STEP = (  # methods of a callback that fit() calls when it has trained (measured in Keras 3.15, tf_keras 2.21)
-    *("on_epoch_begin", "on_epoch_end", "on_batch_begin", "on_batch_end"),
-    *("on_train_batch_begin", "on_train_batch_end"),
-)
+AT_EVERY_BATCH = ("on_batch_begin", "on_batch_end", "on_train_batch_begin", "on_train_batch_end")
+# Methods of a callback that fit() calls when it has trained (measured in Keras 3.15, tf_keras 2.21).
+AFTER_A_STEP = ("on_epoch_begin", "on_epoch_end", *AT_EVERY_BATCH)
 RENAMED = {"lr": "learning_rate"}  # Keras 3 optimizers have no `lr`; the wrapper does pass `learning_rate` on
 
 
@@ -104,6 +103,17 @@ def _compiled_anew(write: Write, of: str) -> str:
     if owner is None or owner.kind != "callback" or method is None or method.name not in AFTER_A_STEP:
         return ""
     model = of.removesuffix(".optimizer") if of.endswith(".optimizer") else "self.model"
+    is_the_same = isinstance(known(write.value), (int, float)) and not write.context.branches
+    if method.name in AT_EVERY_BATCH and is_the_same:
+        return (
+            " Do that in `on_train_begin`: the step that is compiled keeps the old number, and is not to be compiled "
+            "anew at every batch."
+        )
+    if method.name in AT_EVERY_BATCH:
+        return (
+            " The step that is compiled keeps the old number: where it changes, and not at every batch, call "
+            f"`{model}.make_train_function(force=True)`, which compiles the step anew."
+        )
     return f" Then call `{model}.make_train_function(force=True)`: the step that is compiled keeps the old number."
 
 
