@@ -274,6 +274,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp311/flagged_updated_settings
     """,
     "checked": """
+        mp402/flagged_unscaled_to_clip mp402/clean_unscaled_to_clip mp403/clean_unscaled_in_one_of_two_ifs
         mp505/flagged_every_few_steps mp505/clean_every_few_steps
         mp505/flagged_turned_on_later mp505/clean_turned_on_later
         mp413/flagged_gradients_of_a_graph mp413/clean_gradients_of_a_graph
@@ -487,6 +488,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp110/flagged_handler_of_its_own mp201/flagged_chained_stages mp409/flagged_beside_unscaled_gradients
     """,
     "as_callable_objects": """
+        mp214/flagged_wrapped_with_signature
         mp202/flagged_output_of_a_lambda_layer
         mp401/flagged_run_in_each_arm
         mp106/flagged_jax mp110/flagged_handler_of_its_own mp118/flagged_executor mp118/flagged_option
