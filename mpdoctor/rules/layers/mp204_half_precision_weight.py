@@ -131,9 +131,10 @@ def _finding_of_metric(facts: SourceFacts, dtype: str, given_to: Call) -> Findin
 
 def _is_given_dtype_of_metric(facts: SourceFacts, call: Call) -> bool:
     """Whether the call says itself in which dtype a metric counts, and not a caller's `**kwargs`, nor a test of the
-    metric."""
-    is_written = _takes_dtype_of_metric(call) and argument_text(facts, call.location, "dtype") is not None
-    return is_written and not is_in_test_without_training(facts, call.context)
+    metric. Of another file of the program the text is not at hand: it is judged again with its own."""
+    if not _takes_dtype_of_metric(call) or is_in_test_without_training(facts, call.context):
+        return False
+    return call.location.path != facts.path or argument_text(facts, call.location, "dtype") is not None
 
 
 def _takes_dtype_of_metric(call: Call) -> bool:
