@@ -5,6 +5,7 @@ from __future__ import annotations
 from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.distributions import AROUND, GIVING, OF_TWO, PARAMETERS
+from mpdoctor.program.dtypes.layer_results import is_weight
 from mpdoctor.program.dtypes.library_results import Dtypes
 from mpdoctor.program.dtypes.python_numbers import is_number, leaves
 from mpdoctor.program.events import Call
@@ -54,9 +55,7 @@ def is_read_in_another_dtype(value: Value, keras: Keras | None) -> bool:
     16 bits: a distribution of such ones alone raises where it computes (TensorFlow 2.15; not in tf_keras, nor in
     Keras 3)."""
     is_of_tensorflow = keras is not None and keras.package == "tf.keras"
-    return is_of_tensorflow and all(
-        isinstance(option, Call) and option.method == "add_weight" for option in options(value)
-    )
+    return is_of_tensorflow and all(map(is_weight, options(value)))
 
 
 def _distribution_inside(value: Value | None) -> Value | None:

@@ -14,8 +14,8 @@ that is the model's last operation, and compute the right loss; that is not repo
 dtype="float32")` or a cast behind a 16-bit sigmoid or softmax does not help, in Keras 2 either: at a logit of 9 a wrong
 sigmoid costs 15.94 (tf_keras 2.21: 15.25) and its gradient is 0, in bfloat16 as well.
 
-A logarithm that a loop takes itself of a float16 softmax, or of the probability of an action, is -inf 17 below the
-largest logit, where float32's is -17. With unscaled inputs not one of 200 steps was finite (TensorFlow 2.10 and 2.21).
+A logarithm that a loop takes itself of a float16 softmax, or of the probability of an action, is -inf 18 below the
+largest logit, where float32's is -18. With unscaled inputs not one of 200 steps was finite (TensorFlow 2.10 and 2.21).
 
 ## Flagged
 ```python
@@ -105,7 +105,7 @@ HELP = (
     "`from_logits=True`."
 )
 LOGARITHM = (
-    "This logarithm is taken of a float16 softmax, which is 0 where a logit lies 17 below the largest: the loss is inf "
+    "This logarithm is taken of a float16 softmax, which is 0 where a logit lies 18 below the largest: the loss is inf "
     "or NaN there."
 )
 HELP_FOR_LOGARITHM = (

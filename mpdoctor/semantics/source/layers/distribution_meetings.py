@@ -23,8 +23,8 @@ from mpdoctor.semantics.wording import place_of
 
 
 def refused_by_distributions(facts: SourceFacts) -> Iterator[tuple[str, str, Location]]:
-    """What to say of each call that makes or asks a distribution and in which float32 and 16 bits meet, what to do, and
-    where it stands. Tensors, weights and distributions meet there."""
+    """(message, help, location) for each call that makes a distribution, or calls its methods, with operands of float32
+    and of 16 bits: tensors, weights or other distributions."""
     for call, met in _met_in_distributions(facts):
         if asks_for_dtype(call.context):
             continue
@@ -35,8 +35,8 @@ def refused_by_distributions(facts: SourceFacts) -> Iterator[tuple[str, str, Loc
 
 
 def refused_samples(facts: SourceFacts) -> Iterator[tuple[str, str, Location]]:
-    """What to say of each call that samples from a 16-bit distribution whose samples have no 16-bit kernel, what to do,
-    and where it stands."""
+    """(message, help, location) for each call that samples from a 16-bit distribution whose samples have no 16-bit
+    kernel."""
     for call in facts.method_calls("sample"):
         made = call.receiver
         if not is_call_of(made, *SAMPLED_BY_GAMMA) or not isinstance(made, Call) or asks_for_dtype(call.context):
@@ -71,7 +71,7 @@ def _is_misread_weight(facts: SourceFacts, call: Call, value: Value) -> bool:
 
 
 def _problem_and_help(facts: SourceFacts, call: Call, wide: Value, half: Value) -> tuple[str, str]:
-    """What to say of such a call, and what to do."""
+    """The message and the help of a finding about such a call."""
     what = "distribution" if is_distribution(half) else "tensor"
     is_misread = _is_misread_weight(facts, call, wide)
     problem = (
@@ -88,7 +88,7 @@ def _problem_and_help(facts: SourceFacts, call: Call, wide: Value, half: Value) 
 
 
 def _float32_side(facts: SourceFacts, call: Call, wide: Value, is_misread: bool) -> str:
-    """What is float32 there, in words, with the verb."""
+    """The float32 operand as the beginning of a sentence: `tf.ones(3)` is float32."""
     if is_misread:
         place = place_of(facts, wide.location, call.location)
         return f"The weight made in {place} says float32 where a distribution asks for its dtype,"

@@ -18,8 +18,8 @@ from mpdoctor.semantics.wording import place_of, text_at
 
 
 def refused_in_later_rounds(facts: SourceFacts, reported: Collection[Location]) -> Iterator[tuple[str, str, Location]]:
-    """What to say of each operation that two dtypes meet in from a loop's second round on, what to do, and where it
-    stands. `reported`: those in which they meet in the first round."""
+    """(message, help, location) for each operation in which float32 and 16 bits meet from a loop's second round on.
+    `reported`: the operations in which they meet in the first round."""
     for event, operands in mixed_operands(facts):
         if not event.context.loops or event.location in reported or asks_for_dtype(event.context):
             continue
@@ -35,7 +35,7 @@ def refused_in_later_rounds(facts: SourceFacts, reported: Collection[Location]) 
 
 
 def _problem_and_help(facts: SourceFacts, event: Call | Operation, carried: Value, end: Value) -> tuple[str, str]:
-    """What to say of it, and what to do. `end`: what the round before has made of what the loop carries on."""
+    """The message and the help of the finding. `end`: the value with which the round before ended."""
     written = next((node for value, node in pairs_that_meet(facts, event) if value is carried), None)
     text = text_at(facts, location_of(facts, written)) if written is not None else ""
     place = place_of(facts, end.location, event.location)
