@@ -25,6 +25,11 @@ def nodes_in(roots: Iterable[ast.AST]) -> list[ast.AST]:
     return nodes
 
 
+def extends_list(node: ast.AST) -> bool:
+    """Whether it is `blocks += [Dense(width)]`, which changes a list in place."""
+    return isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and isinstance(node.value, ast.List)
+
+
 def attributes_counted(statements: list[ast.stmt]) -> frozenset[str]:
     """The attributes that functions count up or down, `self.steps += 1`, or turn on or off, `self.is_warm = True`, but
     for those that set up an object."""

@@ -175,8 +175,13 @@ def _with_element(state: State, of: Collection, index: Value, value: Value) -> C
     """A list with another element at an index; where that is not known, any element may be this one or as before. What
     stands there before the program fills it, a None, is never taken."""
     place = known(index)
-    if isinstance(place, int) and not of.open and not state.context.loops and 0 <= place < len(of.items):
-        return Collection(of.location, of.kind, (*of.items[:place], value, *of.items[place + 1 :]))
+    if isinstance(place, int) and not state.context.loops and of.kind == "list":
+        if not of.open and -len(of.items) <= place < len(of.items):
+            place %= len(of.items)
+            return Collection(of.location, of.kind, (*of.items[:place], value, *of.items[place + 1 :]))
+        if of.open and place == -1:
+            before = of.items[:-1] if of.ending else of.items
+            return Collection(of.location, of.kind, (*before, value), open=True, ending=max(of.ending, 1))
     if of.kind != "list" or len(of.items) > _MOST_ELEMENTS:
         return Collection(of.location, of.kind, (), open=True)
     element = without_none(joined((*of.items, value)))

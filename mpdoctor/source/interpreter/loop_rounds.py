@@ -6,9 +6,9 @@ import ast
 
 from mpdoctor.facts.location import Location
 from mpdoctor.program.events import Call
-from mpdoctor.program.values import Known, Value, is_api, known
+from mpdoctor.program.values import Collection, Known, Value, is_api, known
 from mpdoctor.source.interpreter.containers import elements_in_turn
-from mpdoctor.source.syntax_nodes import nodes_in
+from mpdoctor.source.syntax_nodes import extends_list, nodes_in
 
 MOST_CALLED_IN_TURN = 6  # elements that a loop goes through one by one
 MOST_SET_IN_TURN = 40  # of a loop that does nothing but set an attribute for each
@@ -17,11 +17,22 @@ MOST_SET_IN_TURN = 40  # of a loop that does nothing but set an attribute for ea
 def rounds_in_turn(node: ast.For | ast.AsyncFor, iterable: Value, location: Location) -> tuple[Value, ...]:
     """What the loop binds, round by round, where its rounds are executed one by one; () of all others, whose body is
     executed once, for any element."""
-    in_turn = elements_in_turn(iterable, location) or _numbers_in_attributes(node, iterable)
-    is_short = 0 < len(in_turn) <= MOST_CALLED_IN_TURN
-    if (is_short and _calls_each(node, in_turn)) or (0 < len(in_turn) <= MOST_SET_IN_TURN and _sets_each(node)):
-        return in_turn
-    return ()
+    in_turn = elements_in_turn(iterable, location) or _numbers_of_range(iterable)
+    are_numbers = isinstance(iterable, Call) and is_api(iterable.callee, "builtins.range")
+    if 0 < len(in_turn) <= MOST_CALLED_IN_TURN:
+        calls_each = any(map(_names_attribute, nodes_in(node.body))) if are_numbers else _calls_each(node, in_turn)
+        return in_turn if calls_each or _builds_by_each(node, are_numbers) else ()
+    return in_turn if not are_numbers and 0 < len(in_turn) <= MOST_SET_IN_TURN and _sets_each(node) else ()
+
+
+def last_rounds(node: ast.For | ast.AsyncFor, iterable: Value) -> tuple[Value, ...]:
+    """The elements at the end of a long list, and those behind all that is not seen of one, `[*blocks, head]`, where
+    the loop calls each."""
+    if not isinstance(iterable, Collection) or iterable.kind in ("dict", "set") or iterable.uniform:
+        return ()
+    count = iterable.ending if iterable.open else 1
+    last = iterable.items[len(iterable.items) - count :]
+    return last if 0 < len(last) <= MOST_CALLED_IN_TURN and _calls_each(node, last) else ()
 
 
 def _calls_each(node: ast.For | ast.AsyncFor, elements: tuple[Value, ...]) -> bool:
@@ -46,17 +57,82 @@ def _names_attribute(node: ast.AST) -> bool:
     return node.func.id in ("setattr", "getattr") and not isinstance(node.args[1], ast.Constant)
 
 
-def _numbers_in_attributes(node: ast.For | ast.AsyncFor, iterable: Value) -> tuple[Value, ...]:
-    """The known numbers of `for i in range(3): setattr(self, f"conv{i}", …)`; () of a loop that names no attribute."""
+def _numbers_of_range(iterable: Value) -> tuple[Value, ...]:
+    """The numbers of a `range` that is known; () of everything else, and of a long one."""
     if not isinstance(iterable, Call) or not is_api(iterable.callee, "builtins.range") or iterable.open:
         return ()
     numbers = [number for number in map(known, iterable.args) if isinstance(number, int)]
     if not numbers or len(numbers) != len(iterable.args) or not is_range_with_steps(numbers):
         return ()
     several = range(*numbers)
-    if len(several) > MOST_CALLED_IN_TURN or not any(map(_names_attribute, nodes_in(node.body))):
-        return ()
-    return tuple(Known(iterable.location, number) for number in several)
+    return () if len(several) > MOST_CALLED_IN_TURN else tuple(Known(iterable.location, n) for n in several)
+
+
+def _builds_by_each(node: ast.For | ast.AsyncFor, are_numbers: bool) -> bool:
+    """Whether a loop calls layers or fills a list with them, and its element decides which: `if i == last:`,
+    `self.blocks[i](x)`, `model.add(layer)`, `blocks.append(Dense(width))`. Not a loop that trains, or goes round in
+    another."""
+    inside = nodes_in(node.body)
+    if any(isinstance(inner, _NOT_BUILDING) for inner in inside):
+        return False
+    names = _names_from(node, inside)
+    if not any(_calls_or_adds_layer(inner, names) for inner in inside):
+        return False
+    return any(_decides(inner, names) or (not are_numbers and _fills_list(inner)) for inner in inside)
+
+
+_NOT_BUILDING = (ast.With, ast.AsyncWith, ast.For, ast.AsyncFor, ast.While, ast.Break, ast.Continue)
+_FILLING = ("append", "extend", "insert")
+
+
+def _names_from(node: ast.For | ast.AsyncFor, inside: list[ast.AST]) -> set[str]:
+    """The names that a loop binds in each round, and those that its body computes from these."""
+    names = {inner.id for inner in nodes_in([node.target]) if isinstance(inner, ast.Name)}
+    for inner in inside:
+        if isinstance(inner, ast.Assign) and not isinstance(inner.value, ast.Call) and _speaks_of(inner.value, names):
+            names |= {target.id for target in inner.targets if isinstance(target, ast.Name)}
+    return names
+
+
+def _speaks_of(node: ast.AST, names: set[str]) -> bool:
+    return any(isinstance(inner, ast.Name) and inner.id in names for inner in ast.walk(node))
+
+
+def _decides(node: ast.AST, names: set[str]) -> bool:
+    """Whether the element of the loop decides here what is called or added."""
+    if isinstance(node, (ast.If, ast.IfExp)):
+        return _speaks_of(node.test, names)
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.ctx, ast.Load) and _speaks_of(node.slice, names)
+    return _method(node) == "add" and _adds_element(node, names)
+
+
+def _calls_or_adds_layer(node: ast.AST, names: set[str]) -> bool:
+    """Whether it is `Dense(3)(x)`, `blocks[i](x)`, `model.add(layer)`, or fills a list with what a class makes."""
+    if isinstance(node, ast.Call) and isinstance(node.func, (ast.Call, ast.Subscript)):
+        return True
+    return _fills_list(node) or (_method(node) == "add" and (_adds_element(node, names) or _makes_object(node)))
+
+
+def _method(node: ast.AST) -> str:
+    return node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
+
+
+def _adds_element(node: ast.AST, names: set[str]) -> bool:
+    given = node.args[:1] if isinstance(node, ast.Call) else []
+    return any(isinstance(argument, ast.Name) and argument.id in names for argument in given)
+
+
+def _fills_list(node: ast.AST) -> bool:
+    """Whether it is `blocks.append(Dense(width))` or `blocks += [Dense(width)]`, of objects that it makes."""
+    return (extends_list(node) or _method(node) in _FILLING) and _makes_object(node)
+
+
+def _makes_object(node: ast.AST) -> bool:
+    """Whether a class is called in it, as the name says: `layers.Dense(3)`."""
+    called = (inner.func for inner in ast.walk(node) if isinstance(inner, ast.Call))
+    names = (f.attr if isinstance(f, ast.Attribute) else f.id if isinstance(f, ast.Name) else "" for f in called)
+    return any(name[:1].isupper() for name in names)
 
 
 def _sets_each(node: ast.For | ast.AsyncFor) -> bool:

@@ -10,12 +10,12 @@ from mpdoctor.program.values import Collection, Earlier, Value, certainly_known,
 from mpdoctor.source.interpreter.assignments import assign
 from mpdoctor.source.interpreter.containers import element_of, iterated
 from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
-from mpdoctor.source.interpreter.loop_rounds import is_range_with_steps, rounds_in_turn
+from mpdoctor.source.interpreter.loop_rounds import is_range_with_steps, last_rounds, rounds_in_turn
 from mpdoctor.source.interpreter.state.events import Events
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import merged_names
 from mpdoctor.source.joining import joined, without_earlier
-from mpdoctor.source.syntax_nodes import nodes_in
+from mpdoctor.source.syntax_nodes import extends_list, nodes_in
 
 HANDING_ON = ("builtins.zip", "builtins.reversed", "builtins.sorted", "tqdm.tqdm", "tqdm.auto.tqdm")
 
@@ -28,7 +28,8 @@ def execute_for(state: State, node: ast.For | ast.AsyncFor) -> bool:
     element = element_of(iterable, state.place(node.target))
     once = _goes_round_once(iterable)
     _execute_loop(state, node, lambda: assign(state, node.target, element), once or _is_never_empty(iterable), once)
-    return True
+    last = last_rounds(node, iterable)
+    return not last or _execute_for_each(state, node, last)
 
 
 def _goes_round_once(iterable: Value) -> bool:
@@ -44,9 +45,10 @@ def _goes_round_once(iterable: Value) -> bool:
 
 
 def _is_never_empty(iterable: Value) -> bool:
-    """Whether a loop over it goes round at least once."""
+    """Whether a loop over it goes round at least once; what a loop or a comprehension fills is taken to hold
+    something."""
     if isinstance(iterable, Collection):
-        return bool(iterable.items) and not iterable.open and not iterable.uniform
+        return bool(iterable.items)
     if not isinstance(iterable, Call) or iterable.open or not iterable.args:
         return False
     if is_api(iterable.callee, "builtins.range"):
@@ -126,10 +128,12 @@ def _assigned_names(node: ast.For | ast.AsyncFor | ast.While) -> frozenset[str]:
     """Names that the loop's body may bind, remembered on the node."""
     names = getattr(node, "assigned", None)
     if names is None:
+        inside = nodes_in(node.body)
+        extended = {id(inner.target) for inner in inside if extends_list(inner)}  # changed in place, as by `extend`
         names = frozenset(
             inner.id
-            for inner in nodes_in(node.body)
-            if isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Load)
+            for inner in inside
+            if isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Load) and id(inner) not in extended
         )
         node.assigned = names  # type: ignore[union-attr]
     assert isinstance(names, frozenset)

@@ -10,6 +10,7 @@ from mpdoctor.source.constant_folding import OPERATORS
 from mpdoctor.source.interpreter.assignments import assign
 from mpdoctor.source.interpreter.attributes import attribute_of
 from mpdoctor.source.interpreter.calls.calls import evaluate_call
+from mpdoctor.source.interpreter.calls.container_methods import extend_list
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.expressions import operation_on
 from mpdoctor.source.interpreter.name_lookup import find
@@ -73,6 +74,8 @@ def execute_augmented_assignment(state: State, node: ast.AugAssign) -> bool:
     else:
         old = evaluate(state, target)
     new = evaluate(state, node.value)
+    if isinstance(node.op, ast.Add) and extend_list(state, target, old, new):
+        return True
     assign(state, target, operation_on(state, node, OPERATORS[type(node.op)], old, new, augmented=True), augmented=True)
     return True
 

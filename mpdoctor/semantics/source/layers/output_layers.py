@@ -55,7 +55,23 @@ def output_layers(facts: SourceFacts, model: Call, depth: int = 0) -> list[Call]
         if not made and is_nested:
             return []
         layers.extend(made or [layer])
-    return layers
+    return _told_apart(facts, model, layers)
+
+
+def _told_apart(facts: SourceFacts, model: Call, layers: list[Call]) -> list[Call]:
+    """The layers that may be last, but for those of which a loop makes one or the other in each round: nobody sees
+    which is last. [] where these differ in their dtypes, `Dense(w, dtype="float32") if i == last else Dense(w)`."""
+    outside = model.context
+    chosen = [
+        layer
+        for layer in layers
+        if layer.context.loops > outside.loops and len(layer.context.branches) > len(outside.branches)
+    ]
+    if not chosen or len(layers) == 1:
+        return layers
+    if len({sixteen_bit_output(facts, layer) for layer in layers}) > 1:
+        return []
+    return [layer for layer in layers if layer not in chosen] or chosen
 
 
 def _past_layers_that_hand_on(facts: SourceFacts, output: Value | None) -> Value | None:

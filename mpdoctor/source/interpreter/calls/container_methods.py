@@ -40,6 +40,19 @@ def call_method_of_container(
     return given
 
 
+def extend_list(state: State, holder: ast.expr, old: Value, added: Value) -> bool:
+    """Execute `held += added` of a list that the program writes out, which is changed in place; False of anything
+    else."""
+    if not isinstance(old, Collection) or old.kind != "list" or not isinstance(added, Collection):
+        return False
+    extended = old.followed_by(added)
+    is_certain = not state.context.loops
+    if len(extended.items) > MOST_ITEMS:
+        return False
+    put_back(state, holder, old, extended if is_certain else _made_open(extended))
+    return True
+
+
 def _held_now(state: State, of: Collection, method: Attribute) -> tuple[Collection, ast.expr | None]:
     """What the list or dict has become since its method was given a name, and the expression that holds it; None where
     that name says something else by now, or here."""
