@@ -22,6 +22,7 @@ from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import Closure, Scope
 from mpdoctor.source.syntax_nodes import SETTING_UP
 
+_SETTING_POLICY = ("set_global_policy", "set_dtype_policy", "set_policy")
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
@@ -104,10 +105,10 @@ def _method_from_wrapper(state: State, wrapper: Closure, of: Closure, decorator:
 
 def _hands_on(wrapper: Closure) -> bool:
     """Whether a decorator's wrapper returns what the decorated function returns for the same arguments: it ends in
-    `return function(*args, **kwargs)`, or returns a name that holds this, under no context manager."""
+    `return function(*args, **kwargs)`, or returns a name that holds this, under no context manager, and sets no
+    policy."""
     nodes = list(_own_nodes(wrapper.node))
-    is_managed = any(isinstance(node, (ast.With, ast.AsyncWith)) for node in nodes)
-    if isinstance(wrapper.node, ast.Lambda) or wrapper.is_generator or is_managed:
+    if isinstance(wrapper.node, ast.Lambda) or wrapper.is_generator or any(map(_is_managed_or_sets_policy, nodes)):
         return False
     returned = [node.value for node in nodes if isinstance(node, ast.Return)]
     given = {
@@ -119,6 +120,12 @@ def _hands_on(wrapper: Closure) -> bool:
     }
     results = [given.get(value.id) if isinstance(value, ast.Name) else value for value in returned]
     return bool(results) and all(_is_handed_all(result, wrapper.node.args) for result in results)
+
+
+def _is_managed_or_sets_policy(node: ast.AST) -> bool:
+    called = node.func if isinstance(node, ast.Call) else None
+    name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
+    return name in _SETTING_POLICY or isinstance(node, (ast.With, ast.AsyncWith))
 
 
 def _is_handed_all(result: ast.expr | None, parameters: ast.arguments) -> bool:
