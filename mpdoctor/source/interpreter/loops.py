@@ -129,7 +129,9 @@ def _assigned_names(node: ast.For | ast.AsyncFor | ast.While) -> frozenset[str]:
     names = getattr(node, "assigned", None)
     if names is None:
         inside = nodes_in(node.body)
-        extended = {id(inner.target) for inner in inside if extends_list(inner)}  # changed in place, as by `extend`
+        extended = {
+            id(inner.target) for inner in inside if isinstance(inner, ast.AugAssign) and extends_list(inner)
+        }  # changed in place, as by `extend`
         names = frozenset(
             inner.id
             for inner in inside
