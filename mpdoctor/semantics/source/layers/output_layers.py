@@ -55,7 +55,16 @@ def output_layers(facts: SourceFacts, model: Call, depth: int = 0) -> list[Call]
         if not made and is_nested:
             return []
         layers.extend(made or [layer])
-    return layers
+    return [] if _one_round_ends_in_another_dtype(facts, model, layers) else layers
+
+
+def _one_round_ends_in_another_dtype(facts: SourceFacts, model: Call, layers: list[Call]) -> bool:
+    """Whether a loop makes layers of several kinds, one in each round, of which some give 16 bits and others do not:
+    `for kind in kinds: x = LAYERS[kind]()(x)`. Nobody knows then which of them the last round made."""
+    if is_functional(model) and any(isinstance(given, Collection) for given in options(model.argument(1, "outputs"))):
+        return False  # The outputs of several heads, not one output that was made anew in each round.
+    in_rounds = [layer for layer in layers if layer.context.loops > model.context.loops]
+    return len({sixteen_bit_output(facts, layer) is None for layer in in_rounds}) > 1
 
 
 def _past_layers_that_hand_on(facts: SourceFacts, output: Value | None) -> Value | None:
