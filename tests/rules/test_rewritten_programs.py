@@ -274,6 +274,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp311/flagged_updated_settings
     """,
     "checked": """
+        mp201/clean_cast_to_the_labels_dtype mp201/flagged_cast_to_the_outputs_dtype
         mp402/flagged_unscaled_to_clip mp402/clean_unscaled_to_clip mp403/clean_unscaled_in_one_of_two_ifs
         mp505/flagged_every_few_steps mp505/clean_every_few_steps
         mp505/flagged_turned_on_later mp505/clean_turned_on_later
