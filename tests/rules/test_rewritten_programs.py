@@ -165,9 +165,10 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp204/flagged_metric_given_a_dtype
     """,
     "attributes_set_by_name": """
-        mp115/flagged_kept_in_an_attribute
+        mp115/flagged_kept_in_an_attribute mp115/flagged_kept_in_settings
     """,
     "as_properties": """
+        mp115/flagged_kept_in_settings
         mp121/flagged_model_class_and_loss mp121/flagged_own_layer
     """,  # where the class has the property itself, the assignment is right
     "attributes_in_a_dict": """
