@@ -38,7 +38,10 @@ STAGES = {
 }
 LOOKING_AT_RUNS = ("devices", "training")  # families of rules none of which looks at source
 # What is wrong where it is computed in 16 bits. (A weight or a cast that names a 16-bit dtype is wrong anyway.)
-WRONG_IN_HALF = (*("MP201", "MP202", "MP205", "MP206", "MP211", "MP212", "MP214", "MP215", "MP216", "MP217"), "MP5")
+WRONG_IN_HALF = (
+    *("MP201", "MP202", "MP205", "MP206", "MP211", "MP212", "MP214", "MP215", "MP216", "MP217", "MP412"),
+    "MP5",
+)
 Nearness = Literal["line", "model", "training", "zero"]
 """How near two findings must be for one to explain the other: on one source line; about one model of one target; about
 one model, where the second was seen in the training alone; or on one source line, where the second saw that a 0 broke

@@ -165,9 +165,10 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp204/flagged_metric_given_a_dtype
     """,
     "attributes_set_by_name": """
-        mp115/flagged_kept_in_an_attribute
+        mp115/flagged_kept_in_an_attribute mp115/flagged_kept_in_settings
     """,
     "as_properties": """
+        mp115/flagged_kept_in_settings
         mp121/flagged_model_class_and_loss mp121/flagged_own_layer
     """,  # where the class has the property itself, the assignment is right
     "attributes_in_a_dict": """
@@ -274,6 +275,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp311/flagged_updated_settings
     """,
     "checked": """
+        mp201/clean_cast_to_the_labels_dtype mp201/flagged_cast_to_the_outputs_dtype
         mp402/flagged_unscaled_to_clip mp402/clean_unscaled_to_clip mp403/clean_unscaled_in_one_of_two_ifs
         mp505/flagged_every_few_steps mp505/clean_every_few_steps
         mp505/flagged_turned_on_later mp505/clean_turned_on_later

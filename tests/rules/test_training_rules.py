@@ -1248,7 +1248,13 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "MP910",
         "from-above",
         from_scale(2.0**56, 41),
-        ("starts at 7.20576e+16", "first 41 steps were skipped", "had fallen to 32768", "That saves 41 steps"),
+        ("starts at 7.20576e+16", "first 41 steps were skipped", "had fallen to 32768", "That saves these 41 steps"),
+    ),
+    (
+        "MP910",
+        "above-the-default",
+        from_scale(2.0**60, 44),
+        ("first 44 steps were skipped", "had fallen to 65536", "That saves these 44 steps"),
     ),
     ("MP910", "not-there-yet", from_scale(2.0**90, 50), ("all 50 steps were skipped", "Leave `initial_scale` out")),
     (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import tensorflow as tf
@@ -11,6 +10,9 @@ import tensorflow as tf
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 from mpdoctor.examiner.keras.replicas import replica_number, replicas_in_step
+
+# Stands where there is no number, as tf.debugging.enable_check_numerics() stops at every NaN.
+UNKNOWN = -1e30
 
 
 class LossTap:
@@ -26,7 +28,7 @@ class LossTap:
         replicas = replicas_in_step()
         if self._variable is None or self._variable.shape[0] < replicas:
             with tf.init_scope():
-                self._variable = ResourceVariable([math.nan] * replicas, trainable=False, name="mpdoctor_loss")
+                self._variable = ResourceVariable([UNKNOWN] * replicas, trainable=False, name="mpdoctor_loss")
         mean = tf.reduce_mean(tf.cast(loss, tf.float32))
         if self._variable.shape[0] == 1:
             self._variable.assign(mean[tf.newaxis])
@@ -34,5 +36,5 @@ class LossTap:
             self._variable.scatter_nd_update([[replica_number() or 0]], [mean])
 
     def value(self) -> Any:
-        """The loss as a scalar float32 tensor."""
+        """The loss as a scalar float32 tensor; UNKNOWN or less where a replica has put none."""
         return tf.reduce_sum(self._variable.read_value())

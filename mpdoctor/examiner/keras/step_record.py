@@ -10,7 +10,7 @@ import tensorflow as tf
 # tf.Variable would ask the distribution strategy in force, and become one variable a replica
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
-from mpdoctor.examiner.keras.loss_tap import LossTap
+from mpdoctor.examiner.keras.loss_tap import UNKNOWN, LossTap
 from mpdoctor.examiner.keras.replicas import replica_number, replicas_in_step
 
 CAPACITY = 1024
@@ -58,29 +58,30 @@ class Record:
             first = _first_nonfinite(gradients)[1]
             self._own.scatter_nd_update([[replica_number() or 0]], [first])
 
-    def write(self, scale: tf.Tensor, gradients: list[tf.Tensor], by: int = 0) -> tf.Tensor:
+    def write(self, scale: tf.Tensor | float | None, gradients: list[tf.Tensor], by: int = 0) -> tf.Tensor:
         """Add a row and return, as a scalar bool tensor, whether all gradients (tensors, IndexedSlices or None) are
-        finite. Where several replicas train in step, only the one with the number `by` writes."""
+        finite. `scale`: None without loss scaling. Where several replicas train in step, only the one with the number
+        `by` writes."""
         finite, first = _first_nonfinite(gradients)
         if replica_number() not in (by, None):
             return finite
-        return self._write(scale, finite, first)
+        return self._write(UNKNOWN if scale is None else scale, finite, first)
 
     def write_judged(self, scale: tf.Tensor, finite: tf.Tensor, gradients: list[tf.Tensor]) -> None:
         """Add a row of a step of which the optimizer itself knows whether the gradients of all replicas are finite."""
         first = tf.constant(ON_A_REPLICA) if self.replicas > 1 else _first_nonfinite(gradients)[1]
         self._write(scale, finite, tf.where(finite, FINITE, first))
 
-    def _write(self, scale: tf.Tensor, finite: tf.Tensor, first: tf.Tensor) -> tf.Tensor:
+    def _write(self, scale: tf.Tensor | float, finite: tf.Tensor, first: tf.Tensor) -> tf.Tensor:
         before = None if self.guard is None or tf.executing_eagerly() else self.guard()
         if before is None:
             return self._add(scale, finite, first)
         with tf.control_dependencies([before]):
             return self._add(scale, tf.identity(finite), tf.identity(first))
 
-    def _add(self, scale: tf.Tensor, finite: tf.Tensor, first: tf.Tensor) -> tf.Tensor:
+    def _add(self, scale: tf.Tensor | float, finite: tf.Tensor, first: tf.Tensor) -> tf.Tensor:
         number = self._newest[0] + 1.0
-        loss = tf.constant(math.nan) if self.tap is None else self.tap.value()
+        loss = tf.constant(UNKNOWN) if self.tap is None else self.tap.value()
         row = tf.stack([number, tf.cast(scale, tf.float32), loss, first])
         if self.replicas > 1:
             row = tf.concat([row, self._own.read_value()], 0)
@@ -104,7 +105,8 @@ class Record:
         return [self._row([float(number) for number in row]) for row in fetched]
 
     def _row(self, numbers: list[float]) -> Row:
-        _, scale, loss, first, *own = numbers
+        scale, loss = (math.nan if number <= UNKNOWN else number for number in numbers[1:3])
+        first, *own = numbers[3:]
         nonfinite = tuple(replica for replica, place in enumerate(own) if place >= 0)
         seen = first if first >= 0 else next((own[replica] for replica in nonfinite), -1.0)
         return Row(scale, first == FINITE, None if seen < 0 else self._paths[int(seen)], loss, nonfinite)

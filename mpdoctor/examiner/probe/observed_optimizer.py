@@ -201,10 +201,9 @@ class ObservedOptimizer:
         self._record.tap = self._losses.of(self.variables)
         self._record.expect(gradients, [self.keras.path(v) for v in variables])
         if self.machine is None and any(g is not None for g in gradients):
-            scale = self.fixed_scale
             # nobody asks whether they are finite: the last replica to arrive knows how those of the others are
             last = self._record.replicas - 1
-            self._record.write(math.nan if scale is None else scale, gradients, by=last)
+            self._record.write(self.fixed_scale, gradients, by=last)
 
     def guard_graphs(self, guard: Callable[[], object]) -> None:
         """Let what `guard()` gives run before each step inside a graph."""

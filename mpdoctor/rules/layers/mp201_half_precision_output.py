@@ -244,8 +244,10 @@ def _is_cast_by_program(facts: SourceFacts) -> bool:
 
 def _is_float32(dtype: Value | None, facts: SourceFacts) -> bool:
     """Whether a cast is to float32, by name or through the dtype of a step's data."""
-    of_data = isinstance(dtype, Attribute) and dtype.name == "dtype" and isinstance(dtype.of, Parameter)
-    return of_data or dtype_named(dtype, facts.keras) == "float32"
+    data = dtype.of if isinstance(dtype, Attribute) and dtype.name == "dtype" else None
+    while isinstance(data, Item):  # `x, y = data`
+        data = data.of
+    return isinstance(data, Parameter) or dtype_named(dtype, facts.keras) == "float32"
 
 
 def _is_prediction_in_loss(facts: SourceFacts, value: Value) -> bool:

@@ -64,6 +64,7 @@ from mpdoctor.semantics.source.edits.expressions import unsafe_fix, with_keyword
 from mpdoctor.semantics.source.edits.loops.clipped import limit_at, with_scaled_limits, without_clipping
 from mpdoctor.semantics.source.edits.loops.moved_clips import clipped_behind_branch
 from mpdoctor.semantics.source.edits.loops.scaled_losses import unscaled_at_tape
+from mpdoctor.semantics.source.edits.statements import statement_at
 from mpdoctor.semantics.source.optimizers.clipping import argument_for, cuts_by_norm, cuts_each, is_bound, limits
 from mpdoctor.semantics.source.optimizers.gradients import (
     UNSCALING,
@@ -107,7 +108,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             fix = _given_to_inner(facts, clip, unscaling)
             scaled = with_scaled_limits(facts, clip, unscaling) if fix is None else None
             setting = f"`{argument_for(clip)}={_limit(facts, clip)}`"
-            inside = f"to the optimizer inside, which clips after unscaling ({setting}), and delete this line."
+            statement = statement_at(facts, clip.location)
+            returns = statement is not None and statement.text.startswith("return")
+            instead = "return the gradients as they are" if returns else "delete this line"
+            inside = f"to the optimizer inside, which clips after unscaling ({setting}), and {instead}."
             yield Finding(
                 f"{problem}; `{unscaling.method}` then divides the clipped gradients by the scale.",
                 f"Scale the limit as well: `{scaled[0].text}`. Or give it {inside}"

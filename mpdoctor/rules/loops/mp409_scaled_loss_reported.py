@@ -63,6 +63,7 @@ from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
 from mpdoctor.program.values import Item, Value, known, options, walk
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_losses import named_apart
+from mpdoctor.semantics.source.edits.statements import statement_at
 from mpdoctor.semantics.source.optimizers.gradients import (
     factor_of,
     gradient_calls,
@@ -229,6 +230,18 @@ def _how_logged(facts: SourceFacts, loss: Call, log: Call) -> str:
     return f"of {place_of(facts, loss.location, log.location)} is logged" if is_far else "is logged"
 
 
+def _help(facts: SourceFacts, scaling: Call) -> str:
+    written = statement_at(facts, scaling.location)
+    scaled, _, call = written.text.partition(" = ") if written is not None else ("", "", "")
+    loss = call.rstrip(")").rpartition("(")[2]
+    if call.count("(") == 1 and scaled.isidentifier() and loss.isidentifier() and scaled != loss:
+        return f"Report `{loss}`, which is not scaled."
+    return (
+        f"Keep the unscaled loss under its own name: write `scaled_loss = {receiver_text(facts, scaling)}."
+        f"{scaling.method}(loss)`, differentiate `scaled_loss`, and report `loss`."
+    )
+
+
 def _finding(facts: SourceFacts, how: str, scaling: Call, location: Location) -> Finding:
     factor = factor_of(scaling.receiver)
     scale = starting_scale(scaling.receiver) if factor is None else factor
@@ -239,8 +252,7 @@ def _finding(facts: SourceFacts, how: str, scaling: Call, location: Location) ->
     return Finding(
         f"The scaled loss {how} as the loss: {shown}"
         f"{', and the number jumps whenever the scale changes' if jumps else ''}.",
-        f"Keep the unscaled loss under its own name: write `scaled_loss = {receiver_text(facts, scaling)}."
-        f"{scaling.method}(loss)`, differentiate `scaled_loss`, and report `loss`.",
+        _help(facts, scaling),
         location,
         fix=unsafe_fix(
             "Name the scaled loss apart",

@@ -5,6 +5,9 @@ The line raises AttributeError: `Can't set the attribute "dtype"` in Keras 2, `p
 Keras 3. A layer computes by its policy, which it is given when it is made; `self.dtype = …` in the `__init__` of an own
 layer or model raises just so. Losses have such a `dtype` in Keras 3 only.
 
+With TensorFlow, Keras 3 lets pass what changes nothing: the string that a layer or model has there already,
+`self.dtype = "float32"` under a mixed policy (3.15). That is not reported.
+
 ## Flagged
 ```python
 import keras
@@ -13,7 +16,7 @@ keras.mixed_precision.set_global_policy("mixed_float16")
 
 
 class Scale(keras.layers.Layer):
-    def __init__(self, factor, dtype="float32"):
+    def __init__(self, factor, dtype="float16"):
         super().__init__()
         self.factor = factor
         self.dtype = dtype
@@ -30,7 +33,7 @@ keras.mixed_precision.set_global_policy("mixed_float16")
 
 
 class Scale(keras.layers.Layer):
-    def __init__(self, factor, dtype="float32"):
+    def __init__(self, factor, dtype="float16"):
         super().__init__(dtype=dtype)
         self.factor = factor
 
@@ -58,8 +61,10 @@ from mpdoctor.program.events import Write
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.policy_settings import READ_POLICY
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Value, options
+from mpdoctor.program.user_definitions import Parameter
+from mpdoctor.program.values import Value, known, options
 from mpdoctor.semantics.source.layers.layers_and_models import layer_or_model, takes_assignments_itself
+from mpdoctor.semantics.source.layers.model_layers import policies_set
 from mpdoctor.semantics.source.optimizers.attribute_access import writes
 from mpdoctor.semantics.source.programs.branches import is_ruled_out
 
@@ -90,7 +95,19 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         kinds = {_kind(option, write, facts.keras) for option in options(write.of)}
         if len(kinds) == 1 and None not in kinds:
             (kind,) = kinds
+            if kind in ("layer", "model") and facts.keras.is_keras3 and _may_be_there_already(facts, write):
+                continue
             yield Finding(_message(kind or "", write.name), _help(kind or "", write), write.location)
+
+
+def _may_be_there_already(facts: SourceFacts, write: Write) -> bool:
+    """Whether the value may be the very string that the layer has there, which Keras 3 lets pass."""
+    given = [option.default if isinstance(option, Parameter) else option for option in options(write.value)]
+    texts = {known(option) for option in given}
+    if write.name != "compute_dtype":
+        return "float32" in texts
+    policies = {name for call in facts.policy_calls for name in policies_set(call)}
+    return any(f"mixed_{text}" in policies for text in texts) or ("float32" in texts and not policies)
 
 
 def _message(kind: str, name: str) -> str:

@@ -59,19 +59,16 @@ def output_layers(facts: SourceFacts, model: Call, depth: int = 0) -> list[Call]
 
 
 def _told_apart(facts: SourceFacts, model: Call, layers: list[Call]) -> list[Call]:
-    """The layers that may be last, but for those of which a loop makes one or the other in each round: nobody sees
-    which is last. [] where these differ in their dtypes, `Dense(w, dtype="float32") if i == last else Dense(w)`."""
-    outside = model.context
-    chosen = [
-        layer
-        for layer in layers
-        if layer.context.loops > outside.loops and len(layer.context.branches) > len(outside.branches)
-    ]
-    if not chosen or len(layers) == 1:
-        return layers
-    if len({sixteen_bit_output(facts, layer) for layer in layers}) > 1:
+    """The layers that may be last. [] where a loop makes several kinds, one in each round, of which some give 16 bits
+    and others do not, `for kind in kinds: x = LAYERS[kind]()(x)`: nobody sees which the last round made. What some
+    rounds add behind another layer, as `if i < last: x = ReLU()(x)`, is left out."""
+    if is_functional(model) and any(isinstance(given, Collection) for given in options(model.argument(1, "outputs"))):
+        return layers  # the outputs of several heads, not one output that was made anew in each round
+    in_rounds = [layer for layer in layers if layer.context.loops > model.context.loops]
+    if len({sixteen_bit_output(facts, layer) is None for layer in in_rounds}) > 1:
         return []
-    return [layer for layer in layers if layer not in chosen] or chosen
+    of_some = [layer for layer in in_rounds if len(layer.context.branches) > len(model.context.branches)]
+    return [layer for layer in layers if layer not in of_some] or layers
 
 
 def _past_layers_that_hand_on(facts: SourceFacts, output: Value | None) -> Value | None:

@@ -55,7 +55,8 @@ def _mentioned(facts: SourceFacts, unread: frozenset[str]) -> Iterator[Value | N
         if not _makes_text(operation) and not _asks_for_none(operation):
             yield from operation.operands
     for write in facts.writes:
-        yield from () if write.name in unread and not _is_container(write.value) else (write.value, write.index)
+        is_unread = write.name in unread and class_of(write.of) is not None and not _is_container(write.value)
+        yield from () if is_unread else (write.value, write.index)
     # The result of a function whose calls were followed is seen again where it is used.
     yield from (returned.value for returned in facts.returns if not returned.context.callers)
     yield from (opened.value for opened in facts.withs if not is_call_of(opened.value, NULLCONTEXT))
