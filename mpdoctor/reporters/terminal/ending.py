@@ -8,6 +8,7 @@ from mpdoctor.finding import Diagnosis
 from mpdoctor.reporters.printable import one_line, shortened
 from mpdoctor.reporters.terminal.style import Paragraph, Style, indented, labelled, left_out
 from mpdoctor.reporters.text.fixes import fixable
+from mpdoctor.reporters.text.headline import code_to_explain
 from mpdoctor.reporters.text.targets import about, broken, not_done
 
 MOST_LINES = 100
@@ -27,8 +28,9 @@ def stages(diagnosis: Diagnosis, look: Style) -> Paragraph:
 def ending(diagnosis: Diagnosis, look: Style) -> Paragraph:
     lines = about(diagnosis, look)[:MOST_ABOUT]
     lines += filter(None, [fixable(diagnosis.findings)])
-    if diagnosis.findings:
-        lines.append(f"more on a rule: mpdoctor explain {diagnosis.findings[0].code}")
+    code = code_to_explain(diagnosis)
+    if code:
+        lines.append(f"more on a rule: mpdoctor explain {code}")
     if any(finding.code.startswith(ABOUT_LOOPS) for finding in diagnosis.findings):
         lines.append("correct loops: mpdoctor explain loop")
     shown: Paragraph = [indented(Text(look.dot.join(lines), style="dim", overflow="fold"))]
