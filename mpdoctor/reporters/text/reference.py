@@ -72,7 +72,7 @@ def good_scales_text(reference: ReferenceFacts, room: ScaleRoom, look: Style) ->
         return f"none: at every scale tried a gradient overflows, {look.listed(room.overflowing)}{yours}"
     if room.lowest is None or room.is_empty:
         above, over = power_text(2 * room.overflows_above), look.listed(room.overflowing)
-        lost = f", and just below 5% or more become 0 of {look.listed(room.flushed)}" if room.flushed else ""
+        lost = f"; at the scales just below, 5% or more become 0 of {look.listed(room.flushed)}" if room.flushed else ""
         return f"none: at {above} the gradient of {over} overflows{lost}{yours}"
     assert room.highest is not None
     return f"{power_text(room.lowest)} to {power_text(room.highest)} on the batches tried{yours}"

@@ -106,6 +106,21 @@ def test_the_report_offers_to_explain_the_rule_that_its_first_line_names() -> No
     assert ": mask constant overflows (2), " in shown.partition("\n")[0] and "explain MP501" in shown
 
 
+@pytest.mark.parametrize(
+    ("name", "kind", "told"),
+    [("a b.keras", "keras-file", "mpdoctor mend 'a b.keras' --output new.keras"), ("exported", "saved-model", "")],
+)
+def test_a_saved_model_with_a_finding_is_told_the_way_to_a_mended_copy(name: str, kind: str, told: str) -> None:
+    bad, good = (
+        terminal.render(
+            dataclasses.replace(of, targets=(dataclasses.replace(of.targets[0], id=name, kind=kind),)), width=200
+        )
+        for of in (samples.diagnosis(samples.SHADOWED), samples.healthy())
+    )
+    assert told in bad and ("mpdoctor mend" in bad) is bool(told)
+    assert "mpdoctor mend" not in good
+
+
 def _codes(report: str) -> list[str]:
     """As they are first spoken of: a page holds each finding twice, the second time to be copied."""
     return list(dict.fromkeys(re.findall(r"Says (MP\d+)", report)))
