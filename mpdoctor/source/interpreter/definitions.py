@@ -121,8 +121,17 @@ def _what_it_holds(returned: ast.expr | None, nodes: list[ast.AST]) -> list[ast.
         return [returned]
     names = [node for node in nodes if isinstance(node, ast.Name) and node.id == returned.id]
     bound = [node for node in names if not isinstance(node.ctx, ast.Load)]
-    assigned = [node.value for node in nodes if isinstance(node, ast.Assign) and any(n in bound for n in node.targets)]
+    assigned = [value for target, value in _assignments(nodes) if target in bound]
     return [*assigned] if bound and len(assigned) == len(bound) else [None]
+
+
+def _assignments(nodes: list[ast.AST]) -> Iterator[tuple[ast.expr, ast.expr | None]]:
+    """(target, value) of each assignment among these nodes."""
+    for node in nodes:
+        if isinstance(node, ast.Assign):
+            yield from ((target, node.value) for target in node.targets)
+        elif isinstance(node, ast.AnnAssign):
+            yield node.target, node.value
 
 
 def _is_handed_all(result: ast.expr | None, parameters: ast.arguments) -> bool:
