@@ -7,13 +7,15 @@ from collections.abc import Mapping
 
 from mpdoctor.finding import Diagnosis, Finding, Severity, Stage
 
-OF_A_RUN = ("MP002", "MP003", "MP004", "MP9")  # the rules of what the examined program did, and not of its source
+NO_RUN = ("MP002", "MP003", "MP004")  # the rules of why nothing, or not all, was run
+OF_A_RUN = (*NO_RUN, "MP9")  # the rules of what the examined program did, and not of its source
 
 
 def weightiest_first(diagnosis: Diagnosis) -> Diagnosis:
-    """The findings of each target with errors first, among them those of the run; equal ones stay in reading order. A
-    check of the source alone keeps its order, from line to line."""
-    if not any(_was_run(target.stages) for target in diagnosis.targets):
+    """The findings of each target with errors first, among them those of the run, or of why there was none; equal ones
+    stay in reading order. A check of the source alone keeps its order, from line to line."""
+    meant_to_run = any(finding.code.startswith(NO_RUN) for finding in diagnosis.findings)
+    if not meant_to_run and not any(_was_run(target.stages) for target in diagnosis.targets):
         return diagnosis
     places = {target.id: number for number, target in enumerate(diagnosis.targets)}
 

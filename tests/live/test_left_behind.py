@@ -70,6 +70,7 @@ def test_nothing_but_the_scripts_own_files_is_left(tmp_path: Path, keras: str) -
     ("more", "runs"),
     [
         ("def build(): return None", False),
+        ("class Model:\n    def call(self): pass\nif True:\n    def build():\n        def inner(): pass\n", False),
         ("", False),
         ("globals()['no' + 'func'] = dict", True),
         ("from os.path import *", True),

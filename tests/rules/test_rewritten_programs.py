@@ -42,6 +42,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp701/clean_resumed_to_predict mp701/flagged_resumed_by_a_table
     """,
     "in_helpers": """
+        mp202/flagged_decorator_tries_twice
         mp505/flagged_every_few_steps
         mp202/flagged_in_random_order
         mp401/flagged_run_in_each_arm
@@ -92,9 +93,6 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     """,
     "renamed": """
         mp115/clean_held_for_others mp116/clean_used_elsewhere
-    """,
-    "annotated": """
-        mp211/flagged_decorated_call
     """,
     "appended": """
         mp201/flagged_product_of_settings mp502/flagged_smoothed_overlap mp512/flagged_through_own_layers
@@ -507,6 +505,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp208/flagged_made_by_a_function mp301/clean_asserted mp501/flagged_method_taken_from_a_function
     """,
     "in_name_scopes": """
+        mp202/flagged_decorator_tries_twice
         mp106/clean_float16_in_name mp211/flagged_decorated_call mp404/clean_entered_by_a_call
     """,
     "keywords_made_before": """

@@ -10,7 +10,7 @@ import io
 import os
 import sys
 import types
-from typing import TYPE_CHECKING, Iterable
+from typing import TYPE_CHECKING, Iterable, Iterator
 
 from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.protocol.event_kinds import TrainingStatus
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasModel
 
 
+MOST_OFFERED = 12  # functions that are named where the one asked for is not there
 # With one of these a module may hold names that its text does not.
 BINDS_ANYTHING = {"*", "__getattr__", "eval", "exec", "globals", "locals", "setattr", "sys", "vars"}
 
@@ -80,11 +81,23 @@ def _look_for_factory(request: Request) -> None:
     bound |= {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))}
     bound |= {(node.asname or node.name).partition(".")[0] for node in nodes if isinstance(node, ast.alias)}
     if factory not in bound and not bound & BINDS_ANYTHING:
-        raise _no_factory(request, (node.name for node in nodes if isinstance(node, ast.FunctionDef)))
+        raise _no_factory(request, _functions_of_module(_tree_of_file(path)))
+
+
+def _functions_of_module(node: ast.AST) -> Iterator[str]:
+    """The names of the functions that a module's own statements define, not those in its classes and functions."""
+    for inner in ast.iter_child_nodes(node):
+        if isinstance(inner, ast.FunctionDef):
+            yield inner.name
+        elif not isinstance(inner, (ast.AsyncFunctionDef, ast.ClassDef)):
+            yield from _functions_of_module(inner)
 
 
 def _no_factory(request: Request, functions: Iterable[str]) -> Unusable:
-    names = ", ".join(f"`{name}`" for name in functions)
+    offered = list(dict.fromkeys(functions))
+    names = ", ".join(f"`{name}`" for name in offered[:MOST_OFFERED])
+    if len(offered) > MOST_OFFERED:
+        names += f" and {len(offered) - MOST_OFFERED} more"
     place = os.path.basename(request.path) if request.path else request.module
     remedy = "It defines none: name the file that defines the function which returns the model."
     if names:

@@ -44,7 +44,7 @@ def _reason_of_times(compared: Compared, look: Style) -> str:
     if not timed:
         return f"{name}: its step was timed under no policy."
     if len(timed) < 2:
-        return f"{name}: there is nothing to compare the time of a step with."
+        return f"{name}: a step was timed under {timed[0].policy} only, so there is nothing to compare it with."
     fastest = min(timed, key=lambda run: run.seconds or 0.0)
     others = [(run, compared.speed(run)) for run in compared.runs[1:]]
     once = "" if compared.rounds > 1 else " in one round: --rounds 3 tells whether that repeats"

@@ -98,7 +98,8 @@ def _outputs(mended: MendedFile, look: Style) -> Iterator[str]:
         return
     yield f"Outputs of both files for the same {SAMPLES} made-up samples:"
     for output in mended.moved[:MOST_NAMED]:
-        yield f"  {look.name(output.name, 60)}: {_movement_text(output)}"
+        named = f"output {output.name}" if output.name.isdecimal() else look.name(output.name, 60)
+        yield f"  {named}: {_movement_text(output)}"
 
 
 def _movement_text(output: MovedOutput) -> str:

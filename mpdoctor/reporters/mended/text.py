@@ -256,10 +256,13 @@ def _stand_ins(mended: Mended, look: Style) -> Iterator[str]:
 
 def _costs(mended: Mended) -> Iterator[str]:
     if mended.after.probes and mended.examinations > 1:
-        left_out = " and with single edits left out" if mended.examinations > mended.rounds + 1 else ""
-        rounds = count(mended.rounds, "round")
+        with_edits = f"with {count(mended.rounds, 'round')} of edits"
+        if mended.examinations > mended.rounds + 1:
+            runs = f"as it was, {with_edits} and with single edits left out"
+        else:
+            runs = f"as it was, and {with_edits}"
         yield (
-            f"It was run {mended.examinations} times up to its training: as it was, with {rounds} of edits{left_out}. "
+            f"It was run {mended.examinations} times up to its training: {runs}. "
             f"Whatever it does before its training call was done as often."
         )
 

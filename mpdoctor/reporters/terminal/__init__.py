@@ -35,7 +35,8 @@ def paragraphs_from_diagnosis(diagnosis: Diagnosis, look: Style, most: int = MOS
     real = [finding for finding in diagnosis.findings if not finding.what_if]
     what_if = [finding for finding in diagnosis.findings if finding.what_if]
     in_full, repeated = parted(real[:most])
-    short = not diagnosis.findings and len(diagnosis.probes) < 2  # little to say: a few lines, no paragraphs
+    # little to say: a few lines, no paragraphs
+    short = not diagnosis.findings and not diagnosis.graphs and len(diagnosis.probes) < 2
     paragraphs = [
         headlines(diagnosis, look),
         *(paragraph_from_finding(finding, look) for finding in in_full),

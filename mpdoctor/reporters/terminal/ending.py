@@ -7,11 +7,13 @@ from rich.text import Text
 from mpdoctor.finding import Diagnosis
 from mpdoctor.reporters.printable import one_line, shortened
 from mpdoctor.reporters.terminal.style import Paragraph, Style, indented, labelled, left_out
-from mpdoctor.reporters.text.fixes import fixable
+from mpdoctor.reporters.text.fixes import fixable, how_to_mend_file
+from mpdoctor.reporters.text.headline import code_to_explain
 from mpdoctor.reporters.text.targets import about, broken, not_done
 
 MOST_LINES = 100
 MOST_ABOUT = 12
+MOST_ABOUT_FILE = 400  # characters
 ABOUT_LOOPS = "MP4"  # so begin the codes of findings on custom loops
 
 
@@ -26,9 +28,10 @@ def stages(diagnosis: Diagnosis, look: Style) -> Paragraph:
 
 def ending(diagnosis: Diagnosis, look: Style) -> Paragraph:
     lines = about(diagnosis, look)[:MOST_ABOUT]
-    lines += filter(None, [fixable(diagnosis.findings)])
-    if diagnosis.findings:
-        lines.append(f"more on a rule: mpdoctor explain {diagnosis.findings[0].code}")
+    lines += filter(None, [fixable(diagnosis.findings), look.name(how_to_mend_file(diagnosis), MOST_ABOUT_FILE)])
+    code = code_to_explain(diagnosis)
+    if code:
+        lines.append(f"more on a rule: mpdoctor explain {code}")
     if any(finding.code.startswith(ABOUT_LOOPS) for finding in diagnosis.findings):
         lines.append("correct loops: mpdoctor explain loop")
     shown: Paragraph = [indented(Text(look.dot.join(lines), style="dim", overflow="fold"))]

@@ -27,7 +27,7 @@ def paragraphs_from_graphs(diagnosis: Diagnosis, look: Style) -> list[Paragraph]
 def paragraph_from_graph(graph: SavedGraphFacts, look: Style) -> Paragraph:
     saved_by = f"saved by TensorFlow {look.name(graph.saved_by, 20)}" if graph.saved_by else ""
     lines: Paragraph = [
-        Text.assemble(("Graph", "bold"), f" of {look.name(graph.path, 50)}: inspected, not run", overflow="fold"),
+        Text.assemble(("Graph", "bold"), f" of {look.name(graph.path, 50)}", overflow="fold"),
         indented(Text(look.dot.join(filter(None, [count(graph.nodes, "operation"), saved_by])), style="dim")),
         *_signatures(graph.signatures, look),
         line("variables", _variables(graph, look)),

@@ -11,6 +11,7 @@ from mpdoctor.reporters.text.style import Style
 
 STAGES = {"source": "Source", "model": "Model", "training": "Training"}
 NOTHING = "nothing found"
+NOTHING_ELSE = "nothing else found"  # than what another stage had found before
 
 
 @dataclass(frozen=True)
@@ -41,18 +42,21 @@ def _check(stage: str, title: str, diagnosis: Diagnosis, look: Style) -> Check:
     saw = {"source": "", "model": _models(diagnosis, look), "training": _trainings(diagnosis, look)}[stage]
     counts, mood = _counts_of_findings(stage, diagnosis)
     if stage == "training" and diagnosis.probes:
-        counts = "" if counts == NOTHING else counts  # the verdict says it better
+        counts = "" if counts in (NOTHING, NOTHING_ELSE) else counts  # the verdict says it better
         mood = _worst([mood, *(mood_of_verdict(probe.verdict) for probe in diagnosis.probes)])
     return Check(title, mood, " — ".join(filter(None, (saw, counts))))
 
 
 def _counts_of_findings(stage: str, diagnosis: Diagnosis) -> tuple[str, Mood]:
-    findings = [finding for finding in diagnosis.findings if finding.stage == stage and not finding.what_if]
+    real = [finding for finding in diagnosis.findings if not finding.what_if]
+    findings = [finding for finding in real if finding.stage == stage]
     numbers = {severity: sum(finding.severity is severity for finding in findings) for severity in Severity}
     text = ", ".join(count(number, severity.value) for severity, number in numbers.items() if number)
     if numbers[Severity.ERROR]:
         return text, Mood.BAD
-    return text or NOTHING, Mood.DOUBT if numbers[Severity.WARNING] else Mood.GOOD
+    is_seen_again = any(sight.stage == stage for finding in real for sight in finding.also_seen)
+    nothing = NOTHING_ELSE if is_seen_again else NOTHING
+    return text or nothing, Mood.DOUBT if numbers[Severity.WARNING] else Mood.GOOD
 
 
 def _models(diagnosis: Diagnosis, look: Style) -> str:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
+from pathlib import PurePath
 
 from mpdoctor.facts.location import Location
-from mpdoctor.finding import Excerpt, Finding
+from mpdoctor.finding import Diagnosis, Excerpt, Finding, Severity
+
+MENDED_FILES = ("keras-file", "hdf5-file")  # kinds of saved models of which `mend` makes another file
 
 
 def how_to_fix(finding: Finding) -> str:
@@ -26,6 +30,17 @@ def fixable(findings: Iterable[Finding]) -> str:
     if safe and unsafe:
         return f"{safe} fixable with --fix, {unsafe} more with --unsafe-fixes"
     return f"{len(fixes)} fixable with --fix{' --unsafe-fixes' if unsafe else ''}" if fixes else ""
+
+
+def how_to_mend_file(diagnosis: Diagnosis) -> str:
+    """How a new file without these findings is made of a saved model, which has no lines to edit; "" for other targets
+    and where nothing was found."""
+    (target, *others) = diagnosis.targets or (None,)
+    if target is None or others or target.kind not in MENDED_FILES:
+        return ""
+    if not diagnosis.count(Severity.ERROR) + diagnosis.count(Severity.WARNING):
+        return ""
+    return f"a mended copy: mpdoctor mend {shlex.quote(target.id)} --output new{PurePath(target.id).suffix}"
 
 
 def fixed_lines(finding: Finding) -> list[str]:

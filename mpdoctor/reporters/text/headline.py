@@ -100,8 +100,23 @@ def _worst(diagnosis: Diagnosis, look: Style) -> str:
             if probe.verdict is verdict:
                 name = look.name(probe.training.name, 24)
                 return f"{name}: {say(probe)}" if name else say(probe)
-    real = [finding for finding in diagnosis.findings if not finding.what_if]
-    return max(real, key=_rank).name.replace("-", " ")
+    return max(_real(diagnosis), key=_rank).name.replace("-", " ")
+
+
+def code_to_explain(diagnosis: Diagnosis) -> str:
+    """The code of the worst finding, of many programs that of the rule which the first line names first; "" where
+    nothing was found."""
+    findings = _real(diagnosis) or list(diagnosis.findings)
+    if not findings:
+        return ""
+    if _is_of_many(diagnosis):
+        first = _rules_worst_first(findings)[0]
+        return next(finding.code for finding in findings if finding.name == first)
+    return max(findings, key=_rank).code
+
+
+def _real(diagnosis: Diagnosis) -> list[Finding]:
+    return [finding for finding in diagnosis.findings if not finding.what_if]
 
 
 def _is_of_many(diagnosis: Diagnosis) -> bool:
@@ -111,13 +126,20 @@ def _is_of_many(diagnosis: Diagnosis) -> bool:
 
 def _counts_by_rule(diagnosis: Diagnosis) -> list[str]:
     """How many findings each rule has, the worst first, and of those the most frequent; then shorter ways to say it."""
-    real = [finding for finding in diagnosis.findings if not finding.what_if]
-    counts = Counter(finding.name.replace("-", " ") for finding in real)
-    rank = {finding.name.replace("-", " "): _rank(finding) for finding in sorted(real, key=_rank)}
-    rules = sorted(counts, key=lambda name: (-rank[name], -counts[name], name))
-    parts = [name if counts[name] == 1 else f"{name} ({counts[name]})" for name in rules]
+    real = _real(diagnosis)
+    counts = Counter(finding.name for finding in real)
+    parts = [
+        name.replace("-", " ") + (f" ({counts[name]})" if counts[name] > 1 else "") for name in _rules_worst_first(real)
+    ]
     several = [parts[:most] for most in range(min(len(parts), MOST_RULES), 0, -1)]
     return [_with_others(shown, len(parts) - len(shown)) for shown in several]
+
+
+def _rules_worst_first(findings: list[Finding]) -> list[str]:
+    """The names of the rules that have these findings: the worst first, and of those the most frequent."""
+    counts = Counter(finding.name for finding in findings)
+    rank = {finding.name: _rank(finding) for finding in sorted(findings, key=_rank)}
+    return sorted(counts, key=lambda name: (-rank[name], -counts[name], name))
 
 
 def _with_others(parts: list[str], others: int) -> str:

@@ -10,6 +10,7 @@ from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.reporters.text.style import Style
 
 MOST = 3
+GOOD_SCALES = "good scales"
 
 
 def fidelity_in_words(reference: ReferenceFacts, look: Style, worst: bool = True) -> str:
@@ -35,11 +36,11 @@ def lines(training: TrainingFacts, look: Style) -> list[tuple[str, str]]:
     if flushed:
         shares = [f"{look.name(path, 60)} {share:.0%}" for path, share in list(flushed.items())[:MOST]]
         more = f" and {len(flushed) - MOST} more" if len(flushed) > MOST else ""
-        rows.append(("flushed", ", ".join(shares) + more))
+        rows.append(("became 0", ", ".join(shares) + more))
     if reference.no_time:
-        rows.append(("room", "not looked for: the time of --budget was spent"))
+        rows.append((GOOD_SCALES, "not looked for: the time of --budget was spent"))
     elif reference.room is not None:
-        rows.append(("room", room_text(reference, reference.room, look)))
+        rows.append((GOOD_SCALES, good_scales_text(reference, reference.room, look)))
     if reference.divergence is not None:
         rows.append(("both losses", _loss_text(reference.divergence, look)))
     return rows
@@ -63,15 +64,15 @@ def _comparison_text(reference: ReferenceFacts, look: Style) -> str:
     return f"{fidelity}; {compared}" if fidelity else f"{compared}: in {reference.dtype} no gradient was finite"
 
 
-def room_text(reference: ReferenceFacts, room: ScaleRoom, look: Style) -> str:
-    """ "yours: 2^15, room: 2^9 to 2^17 on the batches tried"."""
+def good_scales_text(reference: ReferenceFacts, room: ScaleRoom, look: Style) -> str:
+    """ "2^9 to 2^17 on the batches tried; yours: 2^15"."""
     scale = reference.steps[-1].loss_scale if reference.steps else None
-    yours = "" if scale is None else f"yours: {power_text(scale)}, "
+    yours = "" if scale is None else f"; yours: {power_text(scale)}"
     if room.overflows_above is None:
-        return f"{yours}no room: at every scale tried a gradient overflows, {look.listed(room.overflowing)}"
+        return f"none: at every scale tried a gradient overflows, {look.listed(room.overflowing)}{yours}"
     if room.lowest is None or room.is_empty:
         above, over = power_text(2 * room.overflows_above), look.listed(room.overflowing)
-        lost = f"; below that 5% is still lost of {look.listed(room.flushed)}" if room.flushed else ""
-        return f"{yours}no room: {above} overflows {over}{lost}"
+        lost = f"; at the scales just below, 5% or more become 0 of {look.listed(room.flushed)}" if room.flushed else ""
+        return f"none: at {above} the gradient of {over} overflows{lost}{yours}"
     assert room.highest is not None
-    return f"{yours}room: {power_text(room.lowest)} to {power_text(room.highest)} on the batches tried"
+    return f"{power_text(room.lowest)} to {power_text(room.highest)} on the batches tried{yours}"

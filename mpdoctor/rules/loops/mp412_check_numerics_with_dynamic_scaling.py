@@ -6,6 +6,9 @@ and later about one step in 2000. `tf.debugging.enable_check_numerics()` raises 
 first of them, although nothing is wrong. A small network that trains well at a loss scale of 2048 stopped in
 its first step (Keras 3.15, tf_keras 2.21). `tf.debugging.check_numerics` on gradients does the same.
 
+To look for a NaN, set the policy `float32` and let it stop there: a NaN that comes in float32 too is no matter of
+mixed precision. One that only float16 gives is named by `mpdoctor check`, with its layer.
+
 ## Flagged
 ```python
 import keras

@@ -21,8 +21,8 @@ def finding_of_hidden_overflow(training: TrainingFacts) -> Finding:
     assert hidden is not None
     return Finding(
         f"In layer `{hidden.layer}` ({hidden.class_name}), {broke(hidden.operation)}: inf in float16, whose largest "
-        "number is 65504. No step is skipped, because later operations make the result finite again, but the layer's "
-        f"output differs from that in float32 on the same input by {hidden.apart:.0%} of its size.",
+        "number is 65504. No step is skipped for it, because later operations make the result finite again, but the "
+        f"layer's output differs from that in float32 on the same input by {hidden.apart:.0%} of its size.",
         _remedy(training),
         hidden.operation.location or next(iter(hidden.locations), None) or training.model.call.location,
         model=training.model.id,

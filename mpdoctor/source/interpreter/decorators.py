@@ -70,20 +70,13 @@ def _method_from_wrapper(state: State, wrapper: Closure, of: Closure, decorator:
 
 def _hands_on(wrapper: Closure) -> bool:
     """Whether a decorator's wrapper returns what the decorated function returns for the same arguments: it ends in
-    `return function(*args, **kwargs)`, or returns a name that holds this, under no context manager, and sets no
-    policy."""
+    `return function(*args, **kwargs)`, or returns a name that holds this and nothing else, under no context
+    manager, and sets no policy."""
     nodes = list(own_nodes(wrapper.node))
     if isinstance(wrapper.node, ast.Lambda) or wrapper.is_generator or any(map(_is_managed_or_sets_policy, nodes)):
         return False
     returned = [node.value for node in nodes if isinstance(node, ast.Return)]
-    given = {
-        target.id: node.value
-        for node in nodes
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
-    results = [given.get(value.id) if isinstance(value, ast.Name) else value for value in returned]
+    results = [result for value in returned for result in _what_it_holds(value, nodes)]
     return bool(results) and all(_is_handed_all(result, wrapper.node.args) for result in results)
 
 
@@ -91,6 +84,26 @@ def _is_managed_or_sets_policy(node: ast.AST) -> bool:
     called = node.func if isinstance(node, ast.Call) else None
     name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
     return name in _SETTING_POLICY or isinstance(node, (ast.With, ast.AsyncWith))
+
+
+def _what_it_holds(returned: ast.expr | None, nodes: list[ast.AST]) -> list[ast.expr | None]:
+    """What a returned expression stands for: of a name all that is assigned to it, None where it is given a value in
+    another way; anything else itself."""
+    if not isinstance(returned, ast.Name):
+        return [returned]
+    names = [node for node in nodes if isinstance(node, ast.Name) and node.id == returned.id]
+    bound = [node for node in names if not isinstance(node.ctx, ast.Load)]
+    assigned = [value for target, value in _assignments(nodes) if target in bound]
+    return [*assigned] if bound and len(assigned) == len(bound) else [None]
+
+
+def _assignments(nodes: list[ast.AST]) -> Iterator[tuple[ast.expr, ast.expr | None]]:
+    """(target, value) of each assignment among these nodes."""
+    for node in nodes:
+        if isinstance(node, ast.Assign):
+            yield from ((target, node.value) for target in node.targets)
+        elif isinstance(node, ast.AnnAssign):
+            yield node.target, node.value
 
 
 def _is_handed_all(result: ast.expr | None, parameters: ast.arguments) -> bool:

@@ -97,7 +97,7 @@ def test_times_are_medians_and_ratios_are_of_the_same_round() -> None:
          "As it is, it raises under mixed_bfloat16."),
         ((FLOAT32, COLLAPSING), "a.py trains 2.50 times as fast under mixed_bfloat16 as under float32. "
          "Its short training under mixed_bfloat16 was collapsing."),
-        ((FLOAT32, UNTIMED), "a.py: there is nothing to compare the time of a step with."),
+        ((FLOAT32, UNTIMED), "a.py: a step was timed under float32 only, so there is nothing to compare it with."),
         ((UNTIMED, UNTIMED), "a.py: its step was timed under no policy."),
     ],
 )  # fmt: skip

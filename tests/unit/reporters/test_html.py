@@ -29,6 +29,7 @@ from mpdoctor.reporters.html.grouping import groups_from_findings
 from mpdoctor.reporters.html.plot import HEIGHT, WIDTH, bars_from_frames, course_of_loss, course_of_scale, runs
 from mpdoctor.reporters.printable import one_line
 from mpdoctor.reporters.reading_order import weightiest_first
+from mpdoctor.reporters.text.checklist import checklist_from_diagnosis
 from mpdoctor.reporters.text.excerpts import ExcerptLine
 from mpdoctor.reporters.text.operations import numbers_at
 from mpdoctor.reporters.text.plot import rows_from_scales, sparkline
@@ -532,3 +533,10 @@ def test_every_verdict_has_a_page() -> None:
     for verdict in Verdict:
         probe = Probe(samples.training(samples.good_steps(3)), verdict, "why it is so")
         assert verdict.value in texts(parsed(html.render(samples.diagnosis(probes=(probe,)))))
+
+
+def test_a_stage_that_saw_again_what_another_had_found_did_not_find_nothing() -> None:
+    texts = {check.title: check.text for check in checklist_from_diagnosis(samples.one_error(), Style())}
+    assert texts["Source"] == "1 error" and texts["Model"].endswith("nothing else found")
+    texts = {check.title: check.text for check in checklist_from_diagnosis(samples.healthy(), Style())}
+    assert texts["Model"].endswith("nothing found")

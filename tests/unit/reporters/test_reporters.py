@@ -84,6 +84,43 @@ def test_what_ends_the_training_stands_before_a_mere_warning(render: Callable[[D
     assert re.findall(r" (MP\d+) ", concise.render(examined)) == codes
 
 
+def test_why_nothing_was_run_stands_before_what_the_source_shows() -> None:
+    source = dataclasses.replace(samples.SHADOWED, target="train.py")
+    no_tensorflow = dataclasses.replace(source, code="MP002", name="target-not-loaded", location=None)
+    shown = terminal.render(dataclasses.replace(samples.static(), findings=(source, no_tensorflow)))
+    assert shown.partition("\n")[0].endswith("target not loaded")
+    assert shown.index("error MP002") < shown.index("error MP302")
+
+
+def test_the_report_offers_to_explain_the_rule_that_its_first_line_names() -> None:
+    worst = dataclasses.replace(samples.SHADOWED, target="train.py")
+    before = dataclasses.replace(worst, code="MP314", name="a-mere-warning", severity=Severity.WARNING)
+    static = dataclasses.replace(samples.static(), findings=(before, worst))
+    shown = terminal.render(static)
+    assert shown.partition("\n")[0].endswith("attribute shadowed by wrapper") and "explain MP302" in shown
+    frequent = dataclasses.replace(worst, code="MP501", name="mask-constant-overflows")
+    directory = dataclasses.replace(static.targets[0], kind="directory")
+    shown = terminal.render(
+        dataclasses.replace(static, targets=(directory,), findings=(before, worst, frequent, frequent)), width=120
+    )
+    assert ": mask constant overflows (2), " in shown.partition("\n")[0] and "explain MP501" in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "told"),
+    [("a b.keras", "keras-file", "mpdoctor mend 'a b.keras' --output new.keras"), ("exported", "saved-model", "")],
+)
+def test_a_saved_model_with_a_finding_is_told_the_way_to_a_mended_copy(name: str, kind: str, told: str) -> None:
+    bad, good = (
+        terminal.render(
+            dataclasses.replace(of, targets=(dataclasses.replace(of.targets[0], id=name, kind=kind),)), width=200
+        )
+        for of in (samples.diagnosis(samples.SHADOWED), samples.healthy())
+    )
+    assert told in bad and ("mpdoctor mend" in bad) is bool(told)
+    assert "mpdoctor mend" not in good
+
+
 def _codes(report: str) -> list[str]:
     """As they are first spoken of: a page holds each finding twice, the second time to be copied."""
     return list(dict.fromkeys(re.findall(r"Says (MP\d+)", report)))
@@ -617,6 +654,7 @@ def test_of_a_graph_that_was_read_it_is_said_that_it_was_not_run() -> None:
     told = dataclasses.replace(samples.healthy(), targets=(target,), models=(), probes=(), graphs=graphs)
     first = terminal.render(told).splitlines()[0]
     assert "nothing wrong in the graph" in first and "trained" not in first
+    assert terminal.render(told).count("not run") == 2  # there, and why
 
 
 @pytest.mark.parametrize(
