@@ -8,12 +8,13 @@ from collections.abc import Iterator
 _STATEMENT = rb"(?:from[ \t]*(\.*[\w.\x80-\xff]*)[ \t]*import[ \t]*(\([^)]*\)|[^\n#;]*)|import[ \t]+([^\n#;]+))"
 _IMPORT = re.compile(rb"^[ \t]*" + _STATEMENT, re.M)
 _FURTHER_IMPORT = re.compile(rb"[;:][ \t]*" + _STATEMENT)  # slow, and seldom: it stands behind something in its line
+_BEFORE_JSON = b"\xef\xbb\xbf \t\r\n"
 _SHOWS_FURTHER = (b"; import ", b": import ", b"; from ", b": from ")
 
 
 def imported_names(text: bytes, package: str) -> Iterator[str]:
     """Every dotted name that an import statement may mean, with the packages that contain it."""
-    text = text.replace(b"\\\n", b" ")
+    text = (_imports_of_notebook(text) if text.lstrip(_BEFORE_JSON)[:1] == b"{" else text).replace(b"\\\n", b" ")
     further = _FURTHER_IMPORT.findall(text) if any(sign in text for sign in _SHOWS_FURTHER) else ()
     for source, names, modules in (*_IMPORT.findall(text), *further):
         if modules:
@@ -27,6 +28,17 @@ def imported_names(text: bytes, package: str) -> Iterator[str]:
         for name in names.decode(errors="replace").strip("()").replace("\\", " ").split(","):
             if name.split():
                 yield f"{of}.{name.split()[0]}" if of else name.split()[0]
+
+
+def _imports_of_notebook(text: bytes) -> bytes:
+    """The lines of a notebook's JSON that hold an import statement, without their quotes: nothing here needs to know
+    which strings are code, and pictures are long."""
+    kept, is_open = [], False
+    for line in text.split(b"\n"):
+        if is_open or b"import" in line:
+            kept.append(line)
+            is_open = (is_open or b"(" in line) and b")" not in line
+    return b"\n".join(kept).replace(b"\\n", b"\n").replace(b'"', b"\n")
 
 
 def _with_packages(dotted: str) -> Iterator[str]:

@@ -4,8 +4,10 @@
 TensorFlow refuses values that differ from the declared dtype: `TensorArray dtype is float32 but Op is trying to
 write dtype float16`, and in a graph `0-th value returned by … is half, but expects float` (Keras 3.15, tf_keras
 2.21, TensorFlow 2.15 and 2.10). `tf.random.normal(shape, mean=x)` draws in float32 unless it is told a dtype, and
-raises for a float16 mean; `tf.convert_to_tensor(x, tf.float32)` does not cast (TensorFlow 2.4, 2.15 and 2.21), and a
-`tf.function` with an `input_signature` of float32 lets in nothing else (2.4 to 2.21).
+raises for a float16 mean; `tf.convert_to_tensor(x, tf.float32)` does not cast (TensorFlow 2.4, 2.15 and 2.21), a
+`tf.function` with an `input_signature` of float32 lets in nothing else (2.4 to 2.21), and a `tf.py_function` of
+`Tout=tf.float32` raises for a tensor of float16 that its function gives back, in a loss too, and eagerly (2.4 to
+2.21).
 
 ## Flagged
 ```python
@@ -71,7 +73,7 @@ from mpdoctor.semantics.source.layers.declared_dtypes import (
     dtypes_let_in,
     edit_of_draw,
 )
-from mpdoctor.semantics.source.layers.kept_dtypes import is_passed_on, keeps_dtype
+from mpdoctor.semantics.source.layers.kept_dtypes import half_dtype_given_back, is_passed_on
 from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.programs.running_functions import surrounding
@@ -101,7 +103,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for declared in declared_in_float32(facts):
         yield _of_declared(facts, declared)
     for call in facts.calls_of(*CALLING):
-        if runs_in_layer(facts, call.context) and not asks_for_dtype(call.context):
+        if not asks_for_dtype(call.context):
             yield from _function(facts, call)
     yield from _signatures(facts)
 
@@ -231,18 +233,20 @@ def _of_signature_of_call(facts: SourceFacts, call: FunctionFacts, let_in: tuple
 
 def _function(facts: SourceFacts, call: Call) -> Iterator[Finding]:
     assert isinstance(call.callee, Api)
-    maps = call.callee.is_(MAP)
+    maps, arrays = call.callee.is_(MAP), call.callee.is_("tensorflow.numpy_function")
     declared = _items(_declared(call))
     if len(declared) != 1 or dtype_named(declared[0], facts.keras) != "float32":
         return
-    half = _half_dtype(facts, call, call.argument(1, "elems" if maps else "inp"))
-    arrays = call.callee.is_("tensorflow.numpy_function")
-    if half and keeps_dtype(facts, call.argument(0, "fn" if maps else "func"), arrays):
+    if arrays and not runs_in_layer(facts, call.context):
+        return  # outside of a graph it declares nothing
+    given, function = _items(call.argument(1, "elems" if maps else "inp")), call.argument(0, "fn" if maps else "func")
+    half = half_dtype_given_back(facts, function, given, call.context, arrays)
+    if half is not None:
         method = _method_around(call)
         dtype = f"{method.parameters[1]}.dtype" if method is not None else None
         yield Finding(
             f"`{callee_text(facts, call.location) or call.method}` declares that its function returns float32, but the "
-            f"function returns {half}, the dtype of its input: this raises in a graph.",
+            f"function returns {half}, the dtype of its input: this raises{' in a graph' if arrays else ''}.",
             HELP.format(dtype or "inputs.dtype"),
             call.location,
             fix=_fix(facts, call, CALLING[public_name(call.callee.name)], None if maps else 2, dtype),
@@ -279,13 +283,6 @@ def _fix(facts: SourceFacts, made: Call, name: str, position: int | None, dtype:
     if dtype is None:
         return None
     return safe_fix(f"Declare `{dtype}`", argument_replaced(facts, made.location, name, position, dtype))
-
-
-def _half_dtype(facts: SourceFacts, call: Call, given: Value | None) -> str:
-    """The 16-bit dtype of the first tensor passed; "" where not all of them are 16-bit."""
-    tensors = [item for item in _items(given) if item is not None]
-    dtypes = [next(iter(half_dtypes(facts, tensor, call.context)), "") for tensor in tensors]
-    return dtypes[0] if dtypes and all(dtypes) else ""
 
 
 def _declared(call: Call) -> Value | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 from collections.abc import Callable, Iterator
@@ -29,7 +30,8 @@ FIXTURES_WITH_FINDINGS = [path for path in FIXTURE_FILES if path.name.startswith
 
 
 def found_in(directory: Path, **more: bool) -> list[tuple[str, int, str]]:
-    files = {path.absolute(): path.relative_to(directory).as_posix() for path in sorted(directory.rglob("*.py"))}
+    paths = sorted(path for path in directory.rglob("*") if path.suffix in (".py", ".ipynb"))
+    files = {path.absolute(): path.relative_to(directory).as_posix() for path in paths}
     stage = SourceStage(files, **more)
     judged = stage.judge(lambda path: Keras(), CODES, list(files.values()))
     return sorted((f.location.path, f.location.line, f.code) for f in judged if isinstance(f, Finding) and f.location)
@@ -351,6 +353,22 @@ def test_a_directory_says_what_its_one_program_says(tmp_path: Path, texts: dict[
     said = alone(written(tmp_path, texts), "train.py")
     assert said
     assert found_in(tmp_path) == said
+
+
+@pytest.mark.parametrize("form", ["lines", "one string", "all in one line"])
+@pytest.mark.parametrize("texts", PROGRAMS.values(), ids=PROGRAMS)
+def test_a_directory_says_of_a_notebook_what_it_says_of_a_script(
+    tmp_path: Path, texts: dict[str, str], form: str
+) -> None:
+    written(tmp_path, {name: text for name, text in texts.items() if name != "train"})
+    lines = texts["train"].splitlines(keepends=True)
+    cell = {"cell_type": "code", "source": "".join(lines) if form == "one string" else lines}
+    (tmp_path / "train.ipynb").write_text(
+        json.dumps({"cells": [cell]}, indent=None if form == "all in one line" else 1)
+    )
+    said = alone(tmp_path, "train.ipynb")
+    assert said
+    assert set(found_in(tmp_path)) >= set(said)
 
 
 BODIES = (

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.array_functions import BY_VALUE, FLOAT64, JOINING_PARTS, LIKE
 from mpdoctor.knowledge.dtypes.array_functions import KEEPING as KEEPING_ARRAYS
 from mpdoctor.knowledge.dtypes.result_dtypes import KEEPING
+from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.library_results import tensors_met
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.memoize import asked_once
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
-from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, options
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, options, walk
+from mpdoctor.semantics.source.layers.call_dtypes import runs_in_layer
 from mpdoctor.semantics.source.layers.casts import is_cast
+from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes
+from mpdoctor.semantics.source.numbers.precision import precision_of
 
 LONGEST = 40
 
@@ -27,6 +33,32 @@ def keeps_dtype(facts: SourceFacts, function: Value | None, arrays: bool) -> boo
         return False
     returned = [option for event in facts.returns_of(function.of) for option in options(event.value)]
     return bool(returned) and all(is_passed_on(value, function.of, arrays, 0) for value in returned)
+
+
+def half_dtype_given_back(
+    facts: SourceFacts, function: Value | None, given: Sequence[Value | None], context: Context, arrays: bool
+) -> str | None:
+    """The 16-bit dtype of what a function of Python gives back for tensors that are given where an event stands, as the
+    layer there computes in it, or a loss is given it; None where that is not certain. `arrays` as in `keeps_dtype`."""
+    if not keeps_dtype(facts, function, arrays):
+        return None
+    tensors = given
+    if isinstance(function, Defined) and isinstance(function.of, FunctionFacts):
+        defined = function.of
+        returned = [option for event in facts.returns_of(defined) for option in options(event.value)]
+        behind = [part for value in returned for part in walk(value) if isinstance(part, Parameter)]
+        places = {part.index - defined.first_given for part in behind if part.function is defined}
+        is_each_known = len(given) == len(defined.parameters) - defined.first_given > 1
+        tensors = [given[place] for place in sorted(places) if place >= 0] if is_each_known else given
+    dtypes = {_half_dtype(facts, tensor, context) for tensor in tensors}
+    return dtypes.pop() if len(dtypes) == 1 else None
+
+
+def _half_dtype(facts: SourceFacts, tensor: Value | None, context: Context) -> str | None:
+    if tensor is None:
+        return None
+    of_layer = half_dtypes(facts, tensor, context) if runs_in_layer(facts, context) else ()
+    return next(iter(of_layer), None) or precision_of(facts).half(tensor, context)
 
 
 @asked_once
