@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from mpdoctor.examiner.exceptions import Unusable
-from mpdoctor.examiner.saved.archives import CONFIGURATION, SAVE_AGAIN, SavedFile
+from mpdoctor.examiner.saved.archives import CONFIGURATION, DAMAGED_LZMA, SAVE_AGAIN, SavedFile
 from mpdoctor.examiner.saved.hdf5_files import SIGNATURE, problems_of_storage
 
 AT_ONCE = 2**20  # bytes
@@ -41,7 +41,7 @@ def write_copy(saved: SavedFile, configuration: Any, training: Any, path: Path, 
         with zipfile.ZipFile(saved.file) as archive:
             _refuse_members(archive, saved.name)
             _write_archive(archive, configuration, path)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+    except (zipfile.BadZipFile, zlib.error, DAMAGED_LZMA, EOFError, NotImplementedError, RuntimeError) as error:
         raise Unusable(f"{saved.name} is damaged: {error}. {SAVE_AGAIN}") from None
 
 
