@@ -18,16 +18,15 @@ def opened_own_file(path: str, directory: str, advice: str) -> BinaryIO:
     shown_as = f"{name}/{os.path.relpath(path, directory)}"
     # a FIFO would wait for its writer
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    file = os.fdopen(descriptor, "rb")
     try:
         if not is_within(_place(descriptor, path), directory):
             raise Unusable(leads_out(shown_as, name))
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise Unusable(f"{shown_as} is no regular file. {advice}")
     except Unusable:
-        file.close()
+        os.close(descriptor)
         raise
-    return file
+    return os.fdopen(descriptor, "rb")
 
 
 def is_within(place: str, directory: str) -> bool:
