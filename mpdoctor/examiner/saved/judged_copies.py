@@ -80,7 +80,7 @@ def _check_hdf5(file: BinaryIO, size: int, name: str) -> None:
 
     try:
         with h5py.File(file, "r") as opened:
-            problem = next(problems_of_storage(opened, size), None)
+            problem = next(problems_of_storage(opened, size, file), None)
     except DAMAGE as error:
         raise Unusable(f"{name} is damaged: HDF5 says {str(error)!r}. {SAVE_AGAIN}") from None
     if problem is not None:

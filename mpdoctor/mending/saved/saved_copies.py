@@ -115,8 +115,8 @@ def _write_hdf5(saved: SavedFile, attributes: dict[str, Any], path: Path, drops_
     with path.open("xb") as copy:
         shutil.copyfileobj(saved.file, copy, AT_ONCE)
     try:
-        with h5py.File(path, "r+") as opened:
-            problem = next(problems_of_storage(opened, path.stat().st_size), None)
+        with h5py.File(path, "r+") as opened, path.open("rb") as file:
+            problem = next(problems_of_storage(opened, path.stat().st_size, file), None)
             for key, value in attributes.items():
                 if problem is None and value is not None:
                     opened.attrs[key] = json.dumps(value).encode("utf-8")
