@@ -24,6 +24,14 @@ from mpdoctor.examiner.saved.hdf5_growth import MOST_ATTRIBUTES
 from mpdoctor.examiner.saved.refused_contents import Contents, contents_from_configuration
 from mpdoctor.facts.saved.file import SavedFileFacts
 
+DAMAGED_LZMA: type[Exception] = zlib.error
+try:
+    from lzma import LZMAError
+except ImportError:  # a Python without it reads no such archive
+    pass
+else:
+    DAMAGED_LZMA = LZMAError
+
 SAVE_AGAIN = "Save the model again with model.save()."
 CONFIGURATION = "config.json"
 METADATA = "metadata.json"
@@ -33,6 +41,8 @@ MOST_PARTS = 500_000  # lists and dictionaries in a configuration; a thousand la
 MOST_MEMBERS = 10_000  # of an archive: it holds the model, its weights, and a few files of each layer with a vocabulary
 LARGEST_GROWTH = 200  # times its size that an archive may unpack to, where that is more than:
 HARMLESS = 2**30  # bytes
+# What zipfile lets through of a damaged archive.
+LET_THROUGH = (EOFError, NotImplementedError, OSError, RuntimeError, zlib.error, DAMAGED_LZMA)
 
 
 @dataclass(frozen=True)
@@ -118,7 +128,7 @@ def _from_archive(file: BinaryIO, path: str, name: str) -> SavedFile:
         raise Unusable(f"{name} is a zip archive without config.json, so it is no .keras file. {SAVE_AGAIN}") from None
     except (ValueError, RecursionError):
         raise Unusable(f"{name} holds a config.json that is no JSON. {SAVE_AGAIN}") from None
-    except (EOFError, NotImplementedError, OSError, RuntimeError, zlib.error) as error:  # what zipfile lets through
+    except LET_THROUGH as error:
         raise Unusable(f"{name} is damaged: {error}. {SAVE_AGAIN}") from None
     if not isinstance(configuration, dict) or "class_name" not in configuration:
         raise Unusable(f"{name} holds a config.json that describes no model. {SAVE_AGAIN}")

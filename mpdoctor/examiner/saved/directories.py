@@ -7,13 +7,13 @@ from __future__ import annotations
 import importlib
 import json
 import os
-import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Iterator
 
 from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.saved.archives import SavedFile, refuse_many_parts
 from mpdoctor.examiner.saved.counted_messages import parsed
+from mpdoctor.examiner.saved.own_files import opened_own_file
 from mpdoctor.facts.saved.file import SavedFileFacts
 
 if TYPE_CHECKING:
@@ -120,12 +120,10 @@ def _refuse_many_nodes(saved_model: Any, name: str) -> None:
 def _content(path: str, name: str, most: int) -> bytes:
     shown_as = f"{name}/{os.path.basename(path)}"
     try:
-        known = os.stat(path)
-        if not stat.S_ISREG(known.st_mode):
-            raise Unusable(f"{shown_as} is no regular file. {EXPORT_AGAIN}")
-        if known.st_size > most:
-            raise Unusable(f"{shown_as} has {known.st_size:,} bytes: that of no model does, so it was not opened.")
-        with open(path, "rb") as file:
+        with opened_own_file(path, os.path.dirname(path), EXPORT_AGAIN) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > most:
+                raise Unusable(f"{shown_as} has {size:,} bytes: that of no model does, so it was not opened.")
             return file.read(most)
     except OSError as error:
         raise Unusable(f"{shown_as} can't be read: {error.strerror}.") from None

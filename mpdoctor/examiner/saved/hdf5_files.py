@@ -54,12 +54,12 @@ def attributes_of_model(opened: Any, largest: int) -> dict[str, str]:
     return attributes
 
 
-def problems_of_storage(group: Any, size: int) -> Iterator[str]:
+def problems_of_storage(group: Any, size: int, file: BinaryIO) -> Iterator[str]:
     """What in an open h5py.File is not plain data of the file itself, in words that follow "it holds". `size` is the
-    saved file's, which may be an archive around it."""
+    saved file's, which may be an archive around it, and `file` what HDF5 reads."""
     import h5py
 
-    parts = Parts([], [], size)
+    parts = Parts([], [], size, file)
     left, seen, links = [(group, 0)], set(), 0
     while left:
         holder, level = left.pop()

@@ -6,7 +6,8 @@ Of each of these a file may hold what its size allows, and no more.
 
 from __future__ import annotations
 
-from typing import Any, Iterator, NamedTuple
+import os
+from typing import Any, BinaryIO, Iterator, NamedTuple
 
 LAYERS = "layer_names"
 NAMES = "weight_names"  # the attribute by which Keras finds a layer's weights; of many it makes weight_names0 …
@@ -15,15 +16,18 @@ HARMLESS = 2**30  # bytes
 MOST_ATTRIBUTES = 50_000  # of all groups and datasets; each layer has one or two
 MOST_NAMES = 100_000  # in such attributes
 MOST_TEXTS = 1_000_000  # of variable length, in one dataset; the words of a vocabulary
+COLLECTION = b"GCOL\x01\0\0\0"  # how what holds such texts begins; its size follows
+AT_ONCE = 2**24  # bytes
 
 
 class Parts(NamedTuple):
-    """The groups and datasets of an open h5py.File, and the size of the saved file, which may be an archive around
-    it. No link in them leads to another place."""
+    """The groups and datasets of an open h5py.File, the size of the saved file, which may be an archive around it, and
+    what HDF5 reads. No link in them leads to another place."""
 
     groups: list[Any]
     datasets: list[Any]
     size: int
+    file: BinaryIO
 
     @property
     def most(self) -> int:
@@ -68,12 +72,32 @@ def _too_much(what: str, declared: int, parts: Parts) -> Iterator[str]:
 # --- texts of variable length: each is a reference to a place that others may refer to, too -----------------------
 def _texts_of_attributes(holders: list[Any], parts: Parts) -> Iterator[str]:
     """An attribute is read as a whole, so that its number of texts tells before how long they may be together."""
+    longest = None
     for holder in holders:
         for name in holder.attrs:
             stored = holder.attrs.get_id(name)
             if stored.dtype.hasobject:
-                most = _product(stored.shape or ()) * parts.size
+                count = _product(stored.shape or ())
+                most = count * parts.size
+                if most > parts.most:
+                    longest = longest_text(parts.file) if longest is None else longest
+                    most = count * longest
                 yield from _too_much(f"the attribute {name!r}, whose texts may have", most, parts)
+
+
+def longest_text(file: BinaryIO) -> int:
+    """How many bytes a text of variable length has at most: as many as the largest collection of such texts."""
+    size, place, longest, tail = file.seek(0, os.SEEK_END), 0, 0, len(COLLECTION) + 8
+    while place < size:
+        file.seek(place)
+        piece = file.read(AT_ONCE + tail)
+        start = piece.find(COLLECTION)
+        while start >= 0:
+            told = int.from_bytes(piece[start + len(COLLECTION) : start + tail], "little")
+            longest = max(longest, min(told, size))
+            start = piece.find(COLLECTION, start + 1)
+        place += AT_ONCE
+    return longest
 
 
 def _texts_of_datasets(parts: Parts) -> Iterator[str]:

@@ -12,7 +12,6 @@ import os
 import shutil
 import tempfile
 import zipfile
-import zlib
 from typing import Any, BinaryIO, Iterator
 
 from mpdoctor.examiner.exceptions import Unusable
@@ -20,6 +19,7 @@ from mpdoctor.examiner.saved.archives import (
     CONFIGURATION,
     HARMLESS,
     LARGEST_GROWTH,
+    LET_THROUGH,
     METADATA,
     SAVE_AGAIN,
     SavedFile,
@@ -32,6 +32,7 @@ LARGEST_COPY = 256 * 2**20  # bytes; about as long as Keras takes to import
 WEIGHTS = "model.weights.h5"
 WEIGHTS_AS_ARRAYS = "model.weights.npz"
 ASSETS = "assets/"
+BEGINNING = b"PK\x03\x04"  # of an archive that holds something
 HDF5_PARTS = ("model_weights", "optimizer_weights")
 HDF5_TEXTS = ("keras_version", "backend")
 
@@ -55,11 +56,12 @@ def path_to_load(saved: SavedFile, scratch: str) -> str:
                 if WEIGHTS_AS_ARRAYS in archive.namelist():
                     packed = _opened(WEIGHTS_AS_ARRAYS, archive, saved.file, scratch)
                     with packed, zipfile.ZipFile(packed) as arrays:
+                        _refuse_other_beginning(packed, saved.name)
                         _refuse_arrays_that_grow(arrays, size, saved.name)
                         _refuse_pickles(arrays, saved.name)
                 if not _link(saved.file, path, is_only_form=not signatures_of_hdf5(saved.file)):
                     _copy_archive(saved, archive, path)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RecursionError, *DAMAGE) as error:
+    except (zipfile.BadZipFile, *LET_THROUGH, *DAMAGE) as error:
         raise Unusable(f"{saved.name} is damaged: {error}. {SAVE_AGAIN}") from None
     return path
 
@@ -78,7 +80,7 @@ def _check_hdf5(file: BinaryIO, size: int, name: str) -> None:
 
     try:
         with h5py.File(file, "r") as opened:
-            problem = next(problems_of_storage(opened, size), None)
+            problem = next(problems_of_storage(opened, size, file), None)
     except DAMAGE as error:
         raise Unusable(f"{name} is damaged: HDF5 says {str(error)!r}. {SAVE_AGAIN}") from None
     if problem is not None:
@@ -176,6 +178,13 @@ class _Window(io.RawIOBase):
         buffer[: len(chunk)] = chunk
         self._place += len(chunk)
         return len(chunk)
+
+
+def _refuse_other_beginning(packed: Any, name: str) -> None:
+    """zipfile finds an archive from its end; NumPy takes what does not begin like one for a pickle."""
+    packed.seek(0)
+    if packed.read(len(BEGINNING)) != BEGINNING:
+        raise Unusable(f"{name} was not loaded: its weights begin with something else than arrays. {SAVE_AGAIN}")
 
 
 def _refuse_arrays_that_grow(arrays: zipfile.ZipFile, size: int, name: str) -> None:

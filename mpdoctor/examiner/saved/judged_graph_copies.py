@@ -1,25 +1,31 @@
-"""The copy of a SavedModel that was judged: a directory with only the one graph that was checked."""
+"""The copy of a SavedModel that was judged: a directory with only the one graph that was checked, and the variables and
+assets that were the model's own when they were opened."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+import shutil
+from typing import TYPE_CHECKING, BinaryIO, Iterator
 
+from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.saved.directories import GRAPH, METADATA, SavedDirectory
+from mpdoctor.examiner.saved.judged_copies import LARGEST_COPY
+from mpdoctor.examiner.saved.own_files import opened_own_file
 from mpdoctor.examiner.saved.refused_operations import functions_apart
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
 
-LOADED_BY_PLACE = ("variables", "assets")
+VARIABLES, ASSETS = "variables", "assets"
 
 
 def judged_copy(directory: SavedDirectory, folder: str) -> str:
     """Written below `folder` under the directory's own name; gives its path.
 
     Of the outermost graph it keeps the constants, which are all that is loaded from there, and of the functions all but
-    those that only that graph calls. Variables and assets stay where they are: they are linked."""
+    those that only that graph calls; of the files the variables and the assets that the graph names. Raises Unusable
+    for one that lies elsewhere."""
     copy = os.path.join(folder, directory.name)
     os.makedirs(copy)
     with open(os.path.join(copy, GRAPH), "wb") as file:
@@ -27,11 +33,36 @@ def judged_copy(directory: SavedDirectory, folder: str) -> str:
     if directory.metadata is not None:
         with open(os.path.join(copy, METADATA), "wb") as file:
             file.write(directory.metadata)
-    for name in LOADED_BY_PLACE:
-        place = os.path.join(directory.path, name)
-        if os.path.isdir(place):
-            os.symlink(os.path.abspath(place), os.path.join(copy, name))
+    for part, name in _files_loaded_by_place(directory):
+        os.makedirs(os.path.join(copy, part), exist_ok=True)
+        try:
+            with opened_own_file(os.path.join(directory.path, part, name), directory.path, "Save it again.") as opened:
+                _hand_on(opened, os.path.join(copy, part, name))
+        except OSError as error:
+            raise Unusable(f"{directory.name}/{part}/{name} can't be read: {error.strerror}.") from None
     return copy
+
+
+def _files_loaded_by_place(directory: SavedDirectory) -> Iterator[tuple[str, str]]:
+    """(folder, file) of each that is there."""
+    folder = os.path.join(directory.path, VARIABLES)
+    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
+        if name.startswith(f"{VARIABLES}."):
+            yield VARIABLES, name
+    for name in sorted({asset.filename for asset in directory.meta_graph.asset_file_def}):
+        path = os.path.join(directory.path, ASSETS, name)
+        if name == os.path.basename(name) and "\0" not in name and os.path.isfile(path):
+            yield ASSETS, name
+
+
+def _hand_on(file: BinaryIO, place: str) -> None:
+    """A copy of an open file, or where it is large a link to it: it then stays open as long as this process."""
+    opened = f"/proc/self/fd/{file.fileno()}"
+    if os.fstat(file.fileno()).st_size > LARGEST_COPY and os.path.exists(opened):
+        os.symlink(f"/proc/self/fd/{os.dup(file.fileno())}", place)
+        return
+    with open(place, "wb") as copy:
+        shutil.copyfileobj(file, copy, 2**20)
 
 
 def _judged(meta_graph: tf.compat.v1.MetaGraphDef) -> bytes:

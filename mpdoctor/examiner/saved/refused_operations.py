@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Iterator, NamedTuple
 
 from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.saved.directories import SavedDirectory
+from mpdoctor.examiner.saved.own_files import is_within, leads_out
 from mpdoctor.knowledge.allow_lists.computing_ops import (
     COMPUTING,
     PRINTS,
@@ -218,7 +219,6 @@ def _calls_plainly(node: tf.compat.v1.NodeDef, name: str) -> bool:
 
 # --- files ----------------------------------------------------------------------------------------------------------
 def _refuse_foreign_files(directory: SavedDirectory) -> None:
-    root = os.path.realpath(directory.path)
     for meta_graph in directory.meta_graphs:
         for asset in meta_graph.asset_file_def:
             plain = os.path.basename(asset.filename)
@@ -229,13 +229,9 @@ def _refuse_foreign_files(directory: SavedDirectory) -> None:
     for folder in ("assets", "variables"):
         for path in _files_below(os.path.join(directory.path, folder)):
             shown_as = f"{directory.name}/{os.path.relpath(path, directory.path)}"
-            place = os.path.realpath(path)
-            if os.path.commonpath([place, root]) != root:
-                raise Unusable(
-                    f"{shown_as} is a link that leads out of {directory.name}. Copy the directory together with what "
-                    f"its links name: cp -rL {directory.name} COPY"
-                )
-            if not os.path.isdir(place) and not _is_regular(place):
+            if not is_within(path, directory.path):
+                raise Unusable(leads_out(shown_as, directory.name))
+            if not os.path.isdir(path) and not _is_regular(path):
                 raise Unusable(f"{shown_as} is no regular file. Save the model again.")
 
 

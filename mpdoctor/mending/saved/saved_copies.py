@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from mpdoctor.examiner.exceptions import Unusable
-from mpdoctor.examiner.saved.archives import CONFIGURATION, SAVE_AGAIN, SavedFile
+from mpdoctor.examiner.saved.archives import CONFIGURATION, DAMAGED_LZMA, SAVE_AGAIN, SavedFile
 from mpdoctor.examiner.saved.hdf5_files import SIGNATURE, problems_of_storage
 
 AT_ONCE = 2**20  # bytes
@@ -41,7 +41,7 @@ def write_copy(saved: SavedFile, configuration: Any, training: Any, path: Path, 
         with zipfile.ZipFile(saved.file) as archive:
             _refuse_members(archive, saved.name)
             _write_archive(archive, configuration, path)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+    except (zipfile.BadZipFile, zlib.error, DAMAGED_LZMA, EOFError, NotImplementedError, RuntimeError) as error:
         raise Unusable(f"{saved.name} is damaged: {error}. {SAVE_AGAIN}") from None
 
 
@@ -115,8 +115,8 @@ def _write_hdf5(saved: SavedFile, attributes: dict[str, Any], path: Path, drops_
     with path.open("xb") as copy:
         shutil.copyfileobj(saved.file, copy, AT_ONCE)
     try:
-        with h5py.File(path, "r+") as opened:
-            problem = next(problems_of_storage(opened, path.stat().st_size), None)
+        with h5py.File(path, "r+") as opened, path.open("rb") as file:
+            problem = next(problems_of_storage(opened, path.stat().st_size, file), None)
             for key, value in attributes.items():
                 if problem is None and value is not None:
                     opened.attrs[key] = json.dumps(value).encode("utf-8")

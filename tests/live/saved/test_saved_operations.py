@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -181,7 +182,7 @@ def test_older_tensorflows_write_what_is_judged_alike(environment: Environment, 
 @slow
 @needs_tf_keras
 def test_what_is_loaded_is_what_was_judged(graphs: Path, tmp_path: Path) -> None:
-    """One graph, without what only the outermost graph calls; large files are linked and not copied."""
+    """One graph, without what only the outermost graph calls, and files that nobody can take away any more."""
     from tensorflow.core.protobuf import saved_model_pb2
 
     from mpdoctor.examiner.saved.directories import saved_directory_from_path
@@ -190,11 +191,54 @@ def test_what_is_loaded_is_what_was_judged(graphs: Path, tmp_path: Path) -> None
     copy = Path(judged_copy(saved_directory_from_path(str(graphs / "bad_second_graph")), str(tmp_path)))
     assert copy.name == "bad_second_graph"
     assert {path.name for path in copy.iterdir()} >= {"saved_model.pb", "variables"} and not list(copy.glob("finger*"))
-    assert (copy / "variables").is_symlink()
+    assert not [path for path in copy.rglob("*") if path.is_symlink()]
+    index = graphs / "bad_second_graph" / "variables" / "variables.index"
+    assert (copy / "variables" / index.name).read_bytes() == index.read_bytes()
     (kept,) = saved_model_pb2.SavedModel.FromString((copy / "saved_model.pb").read_bytes()).meta_graphs
     ops = {node.op for function in kept.graph_def.library.function for node in function.node_def}
     assert "MatMul" in ops and not ops & {"WriteFile", *SAVING}
     assert {node.op for node in kept.graph_def.node} <= {"Const"}
+
+
+@slow
+@needs_tf_keras
+@pytest.mark.parametrize("large", [False, True])
+def test_a_file_that_is_swapped_after_it_was_judged_is_not_loaded(
+    graphs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: bool
+) -> None:
+    """The vocabulary becomes a link to another file: it is refused before the copy is made, and no loss after it."""
+    from mpdoctor.examiner.saved import judged_graph_copies
+    from mpdoctor.examiner.saved.directories import saved_directory_from_path
+
+    if large:
+        monkeypatch.setattr(judged_graph_copies, "LARGEST_COPY", -1)
+    secret = tmp_path / "secret.txt"
+    secret.write_text("secret")
+    model = tmp_path / "model"
+    shutil.copytree(graphs / "good_vocabulary", model)
+    directory = saved_directory_from_path(str(model))
+    copy = Path(judged_graph_copies.judged_copy(directory, str(tmp_path / "first")))
+    (asset,) = (model / "assets").iterdir()
+    before = asset.read_text()
+    asset.unlink()
+    asset.symlink_to(secret)
+    assert (copy / "assets" / asset.name).read_text() == before
+    with pytest.raises(Unusable, match="is a link that leads out of model"):
+        judged_graph_copies.judged_copy(directory, str(tmp_path / "second"))
+
+
+@pytest.mark.parametrize("name", ["saved_model.pb", "keras_metadata.pb"])
+@slow
+@needs_tf_keras
+def test_what_is_read_first_is_no_link_that_leads_out(graphs: Path, tmp_path: Path, name: str) -> None:
+    from mpdoctor.examiner.saved.directories import saved_directory_from_path
+
+    model = tmp_path / "model"
+    shutil.copytree(graphs / "good_vocabulary", model)
+    (model / name).rename(tmp_path / name)
+    (model / name).symlink_to(tmp_path / name)
+    with pytest.raises(Unusable, match=f"model/{name} is a link that leads out of model"):
+        saved_directory_from_path(str(model))
 
 
 @needs_tf_keras

@@ -99,6 +99,21 @@ other("variables-are-a-link", linked_folder("variables"))
 other("graph-is-a-link", linked_folder("saved_model.pb"))
 
 
+def linked_file(name: str) -> Callable[[Site], None]:
+    """One of the files that mpdoctor itself reads is a link to the canary."""
+
+    def make(site: Site) -> None:
+        shutil.copytree(site.bases / "Innocent", site.path)
+        (site.path / name).unlink(missing_ok=True)
+        (site.path / name).symlink_to(site.canary)
+
+    return make
+
+
+other("graph-is-the-canary", linked_file("saved_model.pb"), "read")
+other("metadata-is-the-canary", linked_file("keras_metadata.pb"), "read", "tf_keras 2.15 2.10")
+
+
 def metadata_beside(site: Site) -> None:
     """TensorFlow 2.4 reads what lies in the graph, and not the file that later ones keep beside it."""
     shutil.copytree(site.bases / "Lambda", site.path)

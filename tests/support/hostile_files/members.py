@@ -102,6 +102,41 @@ def pickled_weights(site: Site) -> None:
 attack("member-pickled-weights", pickled_weights, forms=("keras",), runs_in="2.15")
 
 
+def pickle_before_arrays(holds_array: bool) -> Callable[[Site], None]:
+    """An archive of arrays with a pickle in front of it: zipfile looks for its end, NumPy at the first bytes."""
+    import pickle
+
+    class Touch:
+        def __init__(self, marker: str) -> None:
+            self.marker = marker
+
+        def __reduce__(self) -> tuple[object, tuple[str]]:
+            return os.mkdir, (self.marker,)
+
+    def make(site: Site) -> None:
+        files = members(site, sequential(site, dense(site)))
+        del files["model.weights.h5"]
+        arrays = zipped({"__root__.npy": array_bytes()} if holds_array else {})
+        files["model.weights.npz"] = pickle.dumps(Touch(site.marker)) + arrays
+        site.path.write_bytes(zipped(files))
+
+    return make
+
+
+def array_bytes() -> bytes:
+    import io
+
+    import numpy as np
+
+    array = io.BytesIO()
+    np.save(array, np.zeros((4, 4), "float32"))
+    return array.getvalue()
+
+
+attack("member-pickle-before-arrays", pickle_before_arrays(True), forms=("keras",), runs_in="2.15")
+attack("member-pickle-before-no-arrays", pickle_before_arrays(False), forms=("keras",), runs_in="2.15")
+
+
 def asset_instead_of_vocabulary(site: Site) -> None:
     """A vocabulary that lies in the archive, whose layer is named so that its path leads out."""
     lookup = layer(site, "StringLookup", {"name": "../../../canary", "dtype": "string", "max_tokens": None,

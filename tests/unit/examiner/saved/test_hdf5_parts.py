@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +54,9 @@ def test_more_than_any_model_has_is_not_searched(
     monkeypatch.setattr(hdf5_growth, "MOST_NAMES", 50)
     with h5py.File(tmp_path / "m.h5", "w") as file:
         file.create_group("model_weights").create_dataset("kernel", data=[1.0, 2.0])
-        assert not list(problems_of_storage(file, 10_000))
+        assert not list(problems_of_storage(file, 10_000, io.BytesIO()))
         fill(file)
-        (problem,) = problems_of_storage(file, 10_000)
+        (problem,) = problems_of_storage(file, 10_000, io.BytesIO())
     assert problem == f"{words}, which is as {'deep' if fill is nested else 'many'} as mpdoctor reads"
 
 
@@ -65,3 +66,33 @@ def test_a_file_of_more_attributes_than_any_model_is_not_read(tmp_path: Path) ->
             file.attrs[f"a{number}"] = 1
     with pytest.raises(Unusable, match=r"^m.h5 holds 50,001 attributes, and mpdoctor reads at most 50,000: no model"):
         saved_file_from_path(str(tmp_path / "m.h5"))
+
+
+# As Keras 3 names the weights of a model that is a layer of another: in one attribute, as texts of variable length.
+NAMES = [f"block{number}/depthwise_kernel" for number in range(1000)]
+
+
+@pytest.mark.parametrize(("name", "is_read"), [("", True), ("x" * 2**20, False)])
+def test_the_names_of_a_large_model_are_read_and_one_long_text_a_thousand_times_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, is_read: bool
+) -> None:
+    """Each of the names might be as long as the file, 4 MiB, and 1000 of these are more than is read."""
+    monkeypatch.setattr(hdf5_growth, "HARMLESS", 2**28)
+    monkeypatch.setattr(hdf5_growth, "LARGEST_GROWTH", 1)
+    path = tmp_path / "m.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("kernel", data=[1.0] * 2**19)
+        file.attrs["model_config"] = "{" + " " * 10**5 + "}"
+        file.create_group("model_weights").attrs["weight_names"] = NAMES
+        file["model_weights"].attrs["other"] = name
+    with h5py.File(path) as file, path.open("rb") as opened:
+        problems = list(problems_of_storage(file, path.stat().st_size, opened))
+    assert [problem.startswith("the attribute 'weight_names', whose texts may have") for problem in problems] == (
+        [] if is_read else [True]
+    )
+
+
+@pytest.mark.parametrize("before", [0, 1, 2**24 - 1, 2**24 + 7, 2**24 + 17])
+def test_a_collection_is_found_wherever_it_begins(before: int) -> None:
+    content = bytes(before) + hdf5_growth.COLLECTION + (40).to_bytes(8, "little") + bytes(24)
+    assert hdf5_growth.longest_text(io.BytesIO(content)) == 40

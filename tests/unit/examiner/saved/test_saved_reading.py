@@ -196,6 +196,18 @@ def test_a_cut_hdf5_file(tmp_path: Path) -> None:
     assert "is damaged" in refused(path)
 
 
+@pytest.mark.parametrize("place", [4, 20])
+def test_what_lzma_cannot_unpack_is_told_as_damaged(tmp_path: Path, place: int) -> None:
+    """The options of the compression, and what is compressed."""
+    path, name = tmp_path / "m.keras", "config.json"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr(name, json.dumps(MODEL))
+    content = bytearray(path.read_bytes())
+    content[content.index(name.encode()) + len(name) + place] = 0xFF
+    path.write_bytes(content)
+    assert "is damaged" in refused(path)
+
+
 # --- SavedModel directories -----------------------------------------------------------------------------------------
 @needs_tensorflow
 @pytest.mark.slow
