@@ -1250,6 +1250,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         from_scale(2.0**56, 41),
         ("starts at 7.20576e+16", "first 41 steps were skipped", "had fallen to 32768", "That saves 41 steps"),
     ),
+    ("MP910", "above-the-default", from_scale(2.0**33, 15), ("had fallen to 262144", "That saves 15 steps")),
     ("MP910", "not-there-yet", from_scale(2.0**90, 50), ("all 50 steps were skipped", "Leave `initial_scale` out")),
     (
         "MP910",

@@ -77,7 +77,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         return
     yield Finding(
         f"The loss scale starts at {initial:g}, and {_course(lost, settled, last)}.{_left_to_the_script(training)}",
-        _remedy(initial, settled),
+        _remedy(initial, settled, lost),
         _place(training),
         model=training.model.id,
         evidence={
@@ -126,8 +126,8 @@ def _course(lost: int, settled: float | None, last: float) -> str:
     return f"the first {lost} steps were skipped until it had fallen to {settled:g}"
 
 
-def _remedy(initial: float, settled: float | None) -> str:
+def _remedy(initial: float, settled: float | None, lost: int) -> str:
     if settled is None or settled >= DEFAULT_SCALE:
-        saved = "" if settled is None else f" That saves {math.log2(initial / DEFAULT_SCALE):.0f} steps."
+        saved = "" if settled is None else f" That saves {lost} steps."
         return f"Leave `initial_scale` out: the default is 32768.{saved}"
     return f"`LossScaleOptimizer(optimizer, initial_scale={settled:g})` starts there."
