@@ -352,6 +352,13 @@ class Noisy(tf.keras.layers.Layer):
             tf.shape(inputs), mean=1.0, stddev=0.1
         )
 """
+CAST_BY_NAME = """import tensorflow as tf
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+class Scaled(tf.keras.layers.Layer):
+    def call(self, inputs):
+        return {result}
+"""
+BY_NAME = "Cast to the dtype of the other operand: `inputs.dtype` or `self.compute_dtype` instead of `tf.float16`."
 ANNOTATED = """import tensorflow as tf
 tf.keras.mixed_precision.set_global_policy("mixed_float16")
 class Spectra(tf.keras.layers.Layer):
@@ -596,6 +603,19 @@ def step(real):
             "`normal(…)` is float32 and is combined with the layer's 16-bit input: this line raises under a mixed "
             "policy.",
             "Make it in the input's dtype: `dtype=inputs.dtype`, or `tf.cast(…, inputs.dtype)`.",
+        ),
+        (
+            "3",
+            CAST_BY_NAME.format(result="inputs * tf.cast(tf.range(4), tf.float16)"),
+            "This cast names float16: it works under one policy only, and raises as soon as the model runs in float32 "
+            "or bfloat16.",
+            BY_NAME,
+        ),
+        (
+            "3",
+            CAST_BY_NAME.format(result="tf.cast(inputs * 2.0, tf.float16)"),
+            "This cast names float16: where the model runs in float32 or bfloat16, this is still computed in float16.",
+            BY_NAME,
         ),
         (
             "3",

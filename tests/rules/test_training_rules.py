@@ -205,6 +205,13 @@ def from_scale(initial: float, lost: int, steps: int = 50) -> dict[str, Any]:
     return {"steps": steps_from_finiteness([n >= lost for n in range(steps)], scale), "initial_scale": initial}
 
 
+def at_zero(first: tuple[StepFacts, ...] = (StepFacts(0.0, True, None, 1.7),), **facts: Any) -> dict[str, Any]:
+    """A loss scale of 0: the first finite step writes NaN into the weights, and the others are skipped."""
+    steps = (*first, *(StepFacts(0.0, False, "dense/kernel", math.inf) for _ in range(109)))
+    grown = GrowthFacts(start=0.5, rises=((len(first), math.nan, math.nan),))
+    return {"steps": steps, "weights_finite": False, "growth": grown, **facts}
+
+
 def _without_steps(facts: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in facts.items() if name != "steps"}
 
@@ -433,6 +440,24 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         ("doubled every step until it was inf", "dynamic_growth_steps=2000 instead of 1"),
     ),
     ("MP903", "keras3-still-falling", skipped(12), SILENT),
+    (
+        "MP903",
+        "keras3-starts-at-zero",
+        at_zero(initial_scale=0.0),
+        ("is 0 from the first step on", "Give `initial_scale` a positive number"),
+    ),
+    (
+        "MP903",
+        "keras3-falls-to-zero",
+        at_zero((*skipped(170)["steps"], StepFacts(0.0, True, None, 1.7))),
+        ("from 32768 to 0", "step 171 was finite at a scale of 0, and wrote NaN into the weights"),
+    ),
+    (
+        "MP907",
+        "at-a-scale-of-zero",
+        at_zero(initial_scale=0.0),
+        ("The loss scale was 0 at step 1: ", "divided by 0", "a positive number"),
+    ),
     ("MP903", "keras3-fell-and-goes-on", fallen(37), ("37 of 50", "to 2.38e-07", "every gradient below 0.12 is 0")),
     ("MP903", "keras3-healthy", {}, SILENT),
     ("MP903", "keras2", skipped(50, KERAS2), SILENT),
@@ -1256,6 +1281,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         from_scale(2.0**60, 44),
         ("first 44 steps were skipped", "had fallen to 65536", "That saves these 44 steps"),
     ),
+    ("MP910", "above-the-default", from_scale(2.0**33, 15), ("had fallen to 262144", "That saves 15 steps")),
     ("MP910", "not-there-yet", from_scale(2.0**90, 50), ("all 50 steps were skipped", "Leave `initial_scale` out")),
     (
         "MP910",
@@ -1581,6 +1607,7 @@ def test_a_single_leap_to_a_skipped_step_is_the_rates(
         (1.0, "bfloat16", False, []),
         (1.0, "float16", True, []),
         (None, "float16", False, []),
+        (0.0, "float16", False, []),  # nothing is below it: MP310, MP903
     ],
 )
 def test_a_low_loss_scale_is_not_called_looked_at(

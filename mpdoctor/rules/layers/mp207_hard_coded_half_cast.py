@@ -3,7 +3,8 @@
 ## Why it matters
 Under `mixed_float16` the cast does what `inputs.dtype` would do. With mixed precision switched off, or under
 `mixed_bfloat16`, the same line raises where its result is combined with another tensor (`expected to be a float
-tensor but is a half tensor`; Keras 3.15, tf_keras 2.21), and a loss is needlessly computed with three digits.
+tensor but is a half tensor`; Keras 3.15, tf_keras 2.21). Where both tensors are cast by name, nothing raises: a model
+in float32 then computes that, or its loss, with float16's three digits, and nothing says so.
 
 ## Flagged
 ```python
@@ -51,6 +52,7 @@ from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.dtypes.result_dtypes import DEFAULTS
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST
+from mpdoctor.program.dtypes.python_numbers import is_number
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named, policies_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.policy_settings import policies_set_by
@@ -92,7 +94,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         ]
         in_helper = is_loss and not _stands_in_a_loss(facts, call, losses)
         fix = None if in_helper else _fix_in_loss(facts, together) if is_loss else _fix(facts, call)
-        yield _finding(dtype, is_cast(call), _instead(facts, call, dtype, given, is_loss), call.location, fix)
+        instead = _instead(facts, call, dtype, given, is_loss)
+        yield _finding(dtype, is_cast(call), instead, call.location, fix, _meets_the_policy(facts, call))
     yield from _in_steps(facts, {call.location for call, *_ in casts_by_name})
 
 
@@ -102,7 +105,7 @@ def _in_steps(facts: SourceFacts, reported: set[Location]) -> Iterator[Finding]:
     met = {call.location: dtype for call, dtype in _met_in_steps(facts)}
     for place, dtype in met.items():
         if place not in reported:
-            yield _finding(dtype, of_cast=True, instead=HELP_IN_STEP, location=place, fix=None)
+            yield _finding(dtype, of_cast=True, instead=HELP_IN_STEP, location=place, fix=None, raises=True)
 
 
 def _casts_by_name(facts: SourceFacts, losses: set[int]) -> Iterator[tuple[Call, str, Value, bool]]:
@@ -202,10 +205,26 @@ def _fix_in_loss(facts: SourceFacts, together: list[Call]) -> Fix | None:
     return unsafe_fix("Cast to float32", *edits) if wide else None
 
 
-def _finding(dtype: str, of_cast: bool, instead: str, location: Location, fix: Fix | None) -> Finding:
+def _meets_the_policy(facts: SourceFacts, call: Call) -> bool:
+    """Whether its result is seen to be combined with a tensor whose dtype no cast by name decides: that raises under
+    another policy. Two tensors that are both cast by name, and a result that is returned, go on as they are."""
+    for met in mixed_operands(facts):
+        parts = [part for operand in met[1] for part in deciding_parts(operand)]
+        others = [part for part in parts if facts.dtype_of(part) not in HALF and not is_number(part)]
+        if others and any(part is call for part in parts) and may_raise(facts, met):
+            return True
+    return False
+
+
+def _finding(dtype: str, of_cast: bool, instead: str, location: Location, fix: Fix | None, raises: bool) -> Finding:
+    other = "bfloat16" if dtype == "float16" else "float16"
     return Finding(
-        f"This {'cast' if of_cast else 'tensor'} names {dtype}: it works under one policy only, and raises as soon as "
-        f"the model runs in float32 or {'bfloat16' if dtype == 'float16' else 'float16'}.",
+        f"This {'cast' if of_cast else 'tensor'} names {dtype}: "
+        + (
+            f"it works under one policy only, and raises as soon as the model runs in float32 or {other}."
+            if raises
+            else f"where the model runs in float32 or {other}, this is still computed in {dtype}."
+        ),
         instead,
         location,
         fix=fix,

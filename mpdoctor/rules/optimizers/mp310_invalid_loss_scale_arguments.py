@@ -65,7 +65,7 @@ from mpdoctor.semantics.source.programs.branches import is_ruled_out
 SEVERITY = Severity.ERROR
 FIXES = ("safe", "unsafe")
 FAILS_IN = ("model", "training")
-EXPLAINS = {"MP102": "line", "MP309": "line"}
+EXPLAINS = {"MP102": "line", "MP309": "line", "MP903": "training", "MP907": "training"}
 CONFIRMED_LIVE = True
 OWN = ("dynamic", "initial_scale", "dynamic_growth_steps", "loss_scale")
 WITHOUT_EXPERIMENTAL = (2, 9)  # where MP102 reports the class

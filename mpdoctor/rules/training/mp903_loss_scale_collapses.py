@@ -74,6 +74,7 @@ from mpdoctor.semantics.live.training_texts import (
 )
 from mpdoctor.semantics.live.tried_remedies import NOT_TRIED
 from mpdoctor.semantics.live.verdict import verdict_from_training
+from mpdoctor.semantics.live.weights_not_finite import POSITIVE_START, starts_at_zero, step_divided_by_zero
 
 SEVERITY = Severity.ERROR
 KERAS = ("3",)
@@ -90,7 +91,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         _up(training) if upwards else _down(training, scales[-1]),
         f"Let the scale grow more slowly: dynamic_growth_steps=2000 instead of {training.growth_interval}. {NOT_TRIED}"
         if upwards
-        else remedy_from_culprit(training),
+        else (POSITIVE_START if starts_at_zero(training) else remedy_from_culprit(training)),
         training.model.call.location,
         model=training.model.id,
         evidence=evidence_of_growth(training) if upwards else culprit_evidence(training),
@@ -100,16 +101,24 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
 
 def _down(training: TrainingFacts, last: float) -> str:
     skipped = sum(not step.applied for step in training.steps)
+    if starts_at_zero(training):
+        return (
+            "The loss scale is 0 from the first step on, and stays there: the first step with finite gradients divides "
+            "them by 0, and writes NaN into the weights."
+        )
     fell = (
         f"{skipped} of {len(training.steps)} steps were skipped and the loss scale fell from "
         f"{training.initial_scale:g} to {last:.3g}"
     )
-    if training.steps[-1].applied:
+    if training.steps[-1].applied and last > 0:
         return f"{fell}. At that scale every gradient below {flushed_below(last)} is 0.{why_from_culprit(training)}"
-    return (
-        f"{fell}, for which Keras 3 has no floor. Nothing is trained; at a scale of 0 the next finite step would write "
-        f"NaN into the weights.{why_from_culprit(training)}"
+    divided = step_divided_by_zero(training)
+    at_zero = (
+        "at a scale of 0 the next finite step would write NaN into the weights"
+        if divided is None
+        else f"step {divided} was finite at a scale of 0, and wrote NaN into the weights"
     )
+    return f"{fell}, for which Keras 3 has no floor. Nothing is trained; {at_zero}.{why_from_culprit(training)}"
 
 
 def _up(training: TrainingFacts) -> str:

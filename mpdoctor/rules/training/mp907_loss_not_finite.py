@@ -80,6 +80,7 @@ from mpdoctor.semantics.live.training_texts import (
     why_not_followed,
 )
 from mpdoctor.semantics.live.tried_remedies import NOT_TRIED
+from mpdoctor.semantics.live.weights_not_finite import POSITIVE_START, starts_at_zero, step_divided_by_zero
 
 SEVERITY = Severity.ERROR
 EXPLAINS = {"MP503": "training"}
@@ -129,6 +130,9 @@ def _why(training: TrainingFacts, first: int) -> str:
     """How the loss came to be inf or NaN: the end of a sentence, with its full stop. `first`: the number of the first
     step whose loss is not finite, from 0."""
     operation, culprit = training.broken_operation, training.culprit
+    divided = step_divided_by_zero(training)
+    if divided is not None and divided <= first:
+        return f". The loss scale was 0 at step {divided}: its gradients were divided by 0, and made the weights NaN."
     if training.breaking_update is not None:
         dtype, effect = _rounding_that_breaks(training)
         in_16_bits = f". The weights are {dtype}, and {effect}" if dtype else ""
@@ -162,6 +166,8 @@ def _are_labels_float16(training: TrainingFacts) -> bool:
 
 
 def _remedy(training: TrainingFacts) -> str:
+    if starts_at_zero(training):
+        return POSITIVE_START
     dtype, _ = _rounding_that_breaks(training)
     if dtype:
         return f'Keep the weights in float32: the policy "mixed_{dtype}" instead of "{dtype}". {NOT_TRIED}'

@@ -294,6 +294,6 @@ def _advice(training: TrainingFacts, verdict: Verdict) -> str:
     """A sentence on what a loss-scale optimizer with a floor and a cap would have changed; "" for nothing."""
     if verdict is Verdict.COLLAPSING and _reached_infinity(training.steps):
         return "With a cap the loss scale would have stayed finite."
-    if verdict is Verdict.COLLAPSING and training.floor is None:
+    if verdict is Verdict.COLLAPSING and training.floor is None and training.initial_scale != 0:
         return "A floor would have kept the loss scale at 1, but the steps would still be skipped."
     return ""

@@ -1,9 +1,23 @@
-"""The advice where a weight is inf or NaN before a layer computes with it."""
+"""How a loss scale of 0 made weights NaN, and the advice where a weight is that before a layer computes with it."""
 
 from __future__ import annotations
 
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.training import CulpritFacts
+from mpdoctor.facts.training import CulpritFacts, TrainingFacts
+
+POSITIVE_START = "Give `initial_scale` a positive number, or leave it out: the default is 32768."
+
+
+def starts_at_zero(training: TrainingFacts) -> bool:
+    """Whether the loss scale is 0 from the first step on, because the program asked for that."""
+    return bool(training.dynamic) and training.initial_scale == 0
+
+
+def step_divided_by_zero(training: TrainingFacts) -> int | None:
+    """The number, from 1 on, of the first step that was applied at a loss scale of 0, None where no step was. Its
+    gradients, all 0, were divided by 0, and its update wrote NaN into the weights."""
+    applied = (number for number, step in enumerate(training.steps, 1) if step.applied and step.loss_scale == 0)
+    return next(applied, None)
 
 
 def remedy_of_weight(culprit: CulpritFacts, model: ModelFacts) -> str:

@@ -132,14 +132,17 @@ def _edits_of_part(facts: SourceFacts, part: Value, around: tuple[str, str]) -> 
         yield from _edits_in_part(facts, part, around)
     elif isinstance(part, Item):
         yield _cast_behind_unpacking(facts, part, around)
+    elif isinstance(part, Call) and not activations_of(facts, part).isdisjoint(PROBABILITIES):
+        yield _probabilities_in_float32(facts, part)
     elif isinstance(part, Call):
-        yield _probabilities_in_float32(facts, part) or cast(facts, part.location)
+        yield cast(facts, part.location)
 
 
 def _probabilities_in_float32(facts: SourceFacts, prediction: Call) -> list[Edit] | None:
-    """The edits of a model's last layers, where these end in a softmax or sigmoid: a cast would come behind the
-    rounding, and hide from Keras 3 the logits from which it computes a cross-entropy. None where they are not known."""
-    if not isinstance(prediction.callee, Call) or activations_of(facts, prediction).isdisjoint(PROBABILITIES):
+    """The edits of a model's last layers, which end in a softmax or sigmoid: a cast would come behind the rounding, and
+    hide from Keras 3 the logits from which it computes a cross-entropy. None where they are not known, or cannot be
+    made from this file."""
+    if not isinstance(prediction.callee, Call):
         return None
     edits = [output_in_float32(facts, layer) for layer in output_layers(facts, prediction.callee)]
     return [edit for of_layer in edits for edit in of_layer or ()] if None not in edits else None
