@@ -162,6 +162,8 @@ def _explains_by_its_rule(primary: Finding, finding: Finding, are_tied: Ties) ->
         return same_line(primary, finding) and (nearness == "line" or finding.evidence.get("at_zero") is True)
     if nearness == "training" and finding.stage != "training" and not was_seen_there(finding, primary):
         return False  # the source shows a place of its own
+    if "own_dtype" in finding.evidence:
+        return False  # a loss that casts by itself stays as it is, whatever the model's output
     return nearness is not None and _same_model(primary, finding, are_tied)
 
 

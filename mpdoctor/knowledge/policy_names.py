@@ -25,6 +25,7 @@ FLOATX = words("float16 float32 float64")  # what set_floatx takes (2.4, 2.10, 2
 FLOATX_KERAS3 = (*FLOATX, "bfloat16")
 SMALL_DTYPES = words("float8_e4m3fn float8_e5m2 int4 uint4")
 QUANTIZED = ("int8_from_", "int4_from_", "float8_from_", "gptq", "awq")  # Keras 3 alone
+NOT_QUANTIZED = ("int8_from_mixed_float16", "int8_from_float16")  # Keras 3.15 refuses int8 of float16, and nothing else
 
 _MEANT = {
     "half": "mixed_float16",
@@ -44,7 +45,7 @@ def is_policy_name(name: str, keras: Keras) -> bool:
     """Whether that Keras (any version of it) takes this name for a policy."""
     if name in MIXED or name in DTYPES or name in SMALL_DTYPES:
         return True
-    return name.startswith(QUANTIZED) if keras.is_keras3 else name in KERAS2_DTYPES
+    return (name.startswith(QUANTIZED) and name not in NOT_QUANTIZED) if keras.is_keras3 else name in KERAS2_DTYPES
 
 
 def is_floatx(name: str, keras: Keras) -> bool:
@@ -60,6 +61,8 @@ def is_quantized_policy_name(name: str) -> bool:
 def meant_by(name: str) -> str:
     """The policy that is probably meant by a misspelled name."""
     plain = name.strip().lower().replace("-", "_")
+    if plain in NOT_QUANTIZED:
+        return plain.replace("float16", "bfloat16")
     if plain in _MEANT:
         return _MEANT[plain]
     if "bf" in plain or "brain" in plain:

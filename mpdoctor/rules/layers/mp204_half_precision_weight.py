@@ -5,8 +5,9 @@ Such a weight has no float32 copy: an update smaller than its last bit is lost. 
 SGD at 1e-4 and weights of 1, 20 epochs changed the weight by exactly 0 in Keras 3.15, tf_keras 2.21, TensorFlow
 2.15 and 2.10. A weight made without a dtype is stored in float32 and read as float16 inside `call()`.
 
-The numbers of a metric are the same case, Keras' own with `dtype="float16"` among them: of 3000 batches a `Mean` counts
-2048 (Keras 3.15, tf_keras 2.21, TensorFlow 2.15 and 2.10), and a share of 72,000 samples, counted in two float16
+The numbers of a metric are the same case, Keras' own with `dtype="float16"` among them, and in Keras 3 with a mixed
+policy as its dtype, for which Keras 2 keeps float32: of 3000 batches a `Mean` counts 2048 (Keras 3.15, tf_keras 2.21,
+TensorFlow 2.15 and 2.10), and a share of 72,000 samples, counted in two float16
 weights, came out as 0, because the number of samples was inf (Keras 3.15).
 
 ## Flagged
@@ -70,6 +71,7 @@ from mpdoctor.semantics.source.layers.layer_variables import (
     owner_of_weight,
     raw_variables,
 )
+from mpdoctor.semantics.source.numbers.losses_and_metrics import half_dtype_of_policy
 from mpdoctor.semantics.source.programs.tests_without_training import is_in_test_without_training
 
 SEVERITY = Severity.WARNING
@@ -114,7 +116,8 @@ def _states_of_metrics(facts: SourceFacts) -> Iterator[Finding]:
     for made in facts.calls:
         given = made.keyword("dtype")
         if given is not None and not asks_for_dtype(made.context) and _is_given_dtype_of_metric(facts, made):
-            dtype = _half_dtype_named(facts, given) or _of_own_compute_dtype(facts, made, given)
+            dtype = _half_dtype_named(facts, given) or half_dtype_of_policy(facts, given)
+            dtype = dtype or _of_own_compute_dtype(facts, made, given)
             if dtype is not None:
                 yield _finding_of_metric(facts, dtype, made)
 

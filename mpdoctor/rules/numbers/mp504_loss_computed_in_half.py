@@ -45,7 +45,7 @@ def step(x, y):
 
 ## Versions
 All. In Keras 3 the losses passed to compile() compute in float32, unless they are made with another dtype:
-`keras.losses.MeanSquaredError(dtype="float16")` (Keras 3.15).
+`keras.losses.MeanSquaredError(dtype="float16")`, or with the policy as it (Keras 3.15).
 
 ## Where users met it
 tensorflow/tensorflow#45568, tensorflow/tensorflow#39982, keras-team/keras#16552, vanvalenlab/deepcell-tf#490.
@@ -72,7 +72,7 @@ from mpdoctor.semantics.source.edits.float32.losses import losses_in_float32, wa
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.casts import is_cast
 from mpdoctor.semantics.source.numbers.half_losses import parts_in_half, parts_of
-from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled
+from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled, half_dtype_of_policy
 from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
 from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, target
 
@@ -119,12 +119,15 @@ def _compiled(facts: SourceFacts, precision: Precision) -> Iterator[Finding]:
 def _given_half(facts: SourceFacts) -> Iterator[Finding]:
     """Loss objects of Keras 3 that are made with a 16-bit dtype: they cast labels and predictions to it."""
     for call in facts.calls:
-        dtype = dtype_named(call.keyword("dtype"), facts.keras)
-        if dtype in HALF and _takes_dtype_as_keras_does(call) and not call.context.guarded:
+        given = call.keyword("dtype") if call.keywords else None
+        named = dtype_named(given, facts.keras)
+        dtype = named if named in HALF else half_dtype_of_policy(facts, given)
+        if dtype is not None and _takes_dtype_as_keras_does(call) and not call.context.guarded:
             yield Finding(
                 f"This loss casts labels and predictions to {dtype}, its own dtype: {_what_it_holds(dtype)}.",
                 "Leave out its dtype: Keras computes a loss in float32.",
                 call.location,
+                evidence={"own_dtype": dtype},
                 fix=unsafe_fix("Leave out the dtype of the loss", without_keyword(facts, call.location, "dtype")),
             )
 

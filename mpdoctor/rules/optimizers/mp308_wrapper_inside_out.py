@@ -9,7 +9,8 @@ count steps that were skipped.
 
 Horovod and BytePS make a subclass of the given optimizer's class, and an object of it from that optimizer's
 config. The config of a LossScaleOptimizer does not fit there: TypeError (TensorFlow 2.10 and 2.15, tf_keras,
-Keras 3), or with BytePS AttributeError (TensorFlow 2.4).
+Keras 3), or with BytePS AttributeError (TensorFlow 2.4). Keras 3's MultiOptimizer refuses one in its OptimizerMap:
+`ValueError: LossScaleOptimizer cannot be used inside an MultiOptimizer` (3.15).
 
 ## Flagged
 ```python
@@ -43,10 +44,10 @@ from collections.abc import Iterator
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.events import Call
-from mpdoctor.program.instances import class_of
+from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined
-from mpdoctor.program.values import Api, Value, options
+from mpdoctor.program.values import Api, Value, leaves, options
 from mpdoctor.semantics.source.edits.expressions import callee_text, put_around, unsafe_fix
 from mpdoctor.semantics.source.edits.statements import passed_on
 from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, wrapped
@@ -69,11 +70,16 @@ PACKAGES = (
 )
 # Packages that make a subclass of the wrapper's class, which raises, and the first TensorFlow 2 where it does.
 BELOW_THE_WRAPPER = {"horovod.": (2, 9), "byteps.": (2, 4)}
+MAP = "keras.optimizers.OptimizerMap"
+REFUSED_IN_MAP = "A MultiOptimizer refuses a LossScaleOptimizer in its OptimizerMap: this raises ValueError."
+HELP_FOR_MAP = "Wrap the whole instead: `LossScaleOptimizer(MultiOptimizer(optimizer_map))`, of plain optimizers."
 OF_KERAS2 = ("get_scaled_loss", "__getattr__", "__getattribute__")
 OF_KERAS3 = ("scale_loss", *OF_KERAS2)
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    if facts.keras.is_keras3:
+        yield from _of_maps(facts)
     for call in facts.calls if facts.shows_mixed_precision else ():
         if call.context.guarded or not _is_optimizer_around_another(facts, call):
             continue
@@ -86,6 +92,18 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 _message_of_raising(call.method, on_condition) if _raises(call) else _message(call.method, on_condition)
             )
             yield Finding(message, _help(call.method), call.location, fix=_fix(facts, call))
+
+
+def _of_maps(facts: SourceFacts) -> Iterator[Finding]:
+    """A finding for each LossScaleOptimizer that an OptimizerMap is given, which a MultiOptimizer refuses."""
+    for call in facts.calls_of(MAP):
+        given = [call.argument(0, "default_optimizer"), *leaves(call.argument(1, "optimizer_map"))]
+        if not call.context.guarded and any(value is not None and _is_wrapper(facts, value, call) for value in given):
+            yield Finding(REFUSED_IN_MAP, HELP_FOR_MAP, call.location)
+    for write in facts.writes:
+        is_entry = not write.name and is_call_of(write.of, MAP) and not write.context.guarded
+        if is_entry and wrapped(facts, write.value, write, certain=bool(write.context.branches)):
+            yield Finding(REFUSED_IN_MAP, HELP_FOR_MAP, write.location)
 
 
 def _fix(facts: SourceFacts, outer: Call) -> Fix | None:

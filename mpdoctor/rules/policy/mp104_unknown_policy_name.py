@@ -4,7 +4,8 @@
 The line raises: `Cannot convert 'mixed_fp16' to a mixed precision DTypePolicy` in Keras 3, `Cannot convert
 value mixed_fp16 to a mixed precision Policy` in Keras 2. There are two mixed policies, `mixed_float16` and
 `mixed_bfloat16`; the full name of every dtype (`float32`) is a policy as well. `half`, `float` and `double` are
-names in Keras 2 only. `set_global_policy` and `Policy` refuse a dtype object (`tf.float16`) in every Keras.
+names in Keras 2 only. `set_global_policy` and `Policy` refuse a dtype object (`tf.float16`), a number and a list in
+every Keras; Keras 3 also refuses to set None, and "int8_from_mixed_float16", a quantization of float16.
 `set_floatx` takes "float16", "float32", "float64", and in Keras 3 "bfloat16": no policy, no dtype object.
 
 ## Flagged
@@ -47,12 +48,12 @@ from mpdoctor.program.instances import class_of
 from mpdoctor.program.policy_settings import SET_FLOATX
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts
-from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, known, options
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, known, options
 from mpdoctor.semantics.source.edits.expressions import literal_replaced, replaced, safe_fix
 from mpdoctor.semantics.source.edits.policies import policy_instead
 from mpdoctor.semantics.source.programs.asked_settings import asked_about, is_own_name
 from mpdoctor.semantics.source.programs.branches import is_ruled_out
-from mpdoctor.semantics.wording import place_of
+from mpdoctor.semantics.wording import place_of, text_at
 
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
@@ -89,6 +90,25 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 call.location,
                 fix=safe_fix(f'Write "{better}"', replaced(facts, given.location, f'"{better}"')),
             )
+        elif not to_layer and not call.context.guarded and _is_no_name(facts, call, given):
+            text = text_at(facts, given.location) or "this"
+            yield Finding(
+                f"A policy is named by a string, which `{text}` is not: this line raises.",
+                'Write the name of a policy, such as `"mixed_float16"`'
+                + (', or `"float32"` to set it back.' if text == "None" else "."),
+                call.location,
+            )
+
+
+def _is_no_name(facts: SourceFacts, call: Call, given: Value) -> bool:
+    """Whether it is written as a number, a list or the like, or as a None that Keras 3 is to set: no Keras makes a
+    policy of them. (Keras 2 sets the policy back for None, and a DTypePolicy of None is the global one.)"""
+    if isinstance(given, Collection):
+        return True
+    if not isinstance(given, Known):
+        return False
+    sets_none = given.value is None and facts.keras.is_keras3 and call in facts.policy_calls
+    return isinstance(given.value, (int, float)) or (sets_none and call.argument(0, "policy") is given)
 
 
 def _refused_floatx(facts: SourceFacts) -> Iterator[Finding]:

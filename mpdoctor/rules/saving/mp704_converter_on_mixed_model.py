@@ -13,6 +13,9 @@ model's outputs differ from the original's by 3e-4). For mixed_bfloat16, `coreml
 Dense layers that tf2onnx writes, `INVALID_GRAPH: Type 'tensor(bfloat16)' of input parameter … is invalid`
 (tf_keras 2.21 and Keras 3.15).
 
+Keras 3's own `model.quantize("int8")` refuses float16 layers: `ValueError: Quantization mode='int8' doesn't work well
+with compute_dtype='float16'`. It takes bfloat16 ones, and "int4" and "float8" take both (Keras 3.15).
+
 ## Flagged
 ```python
 import tensorflow as tf
@@ -58,7 +61,7 @@ from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.policy_settings import UNSURE, PolicyName
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined
-from mpdoctor.program.values import Value, options, walk
+from mpdoctor.program.values import Value, known, options, walk
 from mpdoctor.semantics.source.layers.model_layers import policies_inside
 from mpdoctor.semantics.source.programs.models import is_model, models_of_callback
 from mpdoctor.semantics.source.programs.saving.saved_files import policies_in_file
@@ -80,12 +83,15 @@ OF_FLOAT16 = {
     "coremltools.converters.convert": "Core ML has no bfloat16, and `convert()` raises an AttributeError",
     "tf2onnx.convert.from_keras": "onnxruntime refuses to load its converted convolutions and Dense layers",
 }
+FLOAT16 = ("mixed_float16", "float16")
 BFLOAT16 = ("mixed_bfloat16", "bfloat16")
 AGAIN = "Build it again under float32, copy the weights with `new.set_weights(model.get_weights())`, and convert `new`."
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     yield from _with_bfloat16(facts)
+    if facts.keras.is_keras3:
+        yield from _quantized(facts)
     if any(use.api.name.endswith(".SELECT_TF_OPS") for use in facts.uses):
         return
     for call in facts.calls_of(*FROM_MODEL, *FROM_FILE, *FROM_FUNCTIONS):
@@ -110,6 +116,22 @@ def _with_bfloat16(facts: SourceFacts) -> Iterator[Finding]:
             half = next((policy for policy in BFLOAT16 if policy in policies), None)
             if half is not None and UNSURE not in policies:
                 yield Finding(f"This model was built under {half}: {what_comes}.", AGAIN, call.location)
+
+
+def _quantized(facts: SourceFacts) -> Iterator[Finding]:
+    """Models with float16 layers that Keras 3 is to quantize to int8."""
+    for call in facts.method_calls("quantize"):
+        is_to_int8 = known(call.argument(0, "mode")) == "int8" and not call.context.guarded
+        policies = _policies_of(facts, call.receiver) if is_to_int8 else frozenset()
+        half = next((policy for policy in FLOAT16 if policy in policies), None)
+        if half is not None and UNSURE not in policies:
+            yield Finding(
+                f"This model was built under {half}, and Keras does not quantize float16 layers to int8: this line "
+                "raises ValueError.",
+                'Build it under "mixed_bfloat16" or "float32", and copy the weights, `new.set_weights(…)`: from these '
+                "int8 works.",
+                call.location,
+            )
 
 
 def _policies(facts: SourceFacts, call: Call) -> frozenset[PolicyName]:

@@ -144,8 +144,12 @@ def runs_in_some_call(facts: SourceFacts, context: Context) -> bool:
 
 
 def builds_a_model(facts: SourceFacts, context: Context) -> bool:
-    """Whether code runs while an `__init__` joins layers, and in no `call()`: its tensors have no numbers yet."""
+    """Whether code runs while an `__init__` joins layers, and in no `call()`: its tensors have no numbers yet. What a
+    Lambda layer calls is given TensorFlow's tensors by it, wherever the layer is made."""
     functions = (context.function, *functions_around(facts, context))
+    in_lambda_layers = {function for function, _ in lambda_layers(facts)}
+    if any(id(function) in in_lambda_layers for function in functions):
+        return False
     names = {
         around.name for function in functions for around in surrounding(facts, function) if around.owner is not None
     }

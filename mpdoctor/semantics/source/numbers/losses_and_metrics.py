@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from mpdoctor.facts.half_dtypes import HALF
+from mpdoctor.facts.half_dtypes import HALF, SIXTEEN_BITS
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
+from mpdoctor.program.dtypes.dtype_names import is_policy_in_force
+from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
@@ -48,6 +50,17 @@ class Role(NamedTuple):
 
 
 Roles = dict[int, Role]
+
+
+def half_dtype_of_policy(facts: SourceFacts, given: Value | None) -> str | None:
+    """The 16-bit dtype in which a loss or metric of Keras 3 computes that is given this policy as its `dtype`: the
+    policy's compute dtype. Keras 2's metrics take its float32 (3.15; tf_keras 2.21, TensorFlow 2.15 and 2.10)."""
+    if given is None or not facts.keras.is_keras3:
+        return None
+    is_global = isinstance(given, Call) and is_policy_in_force(given)
+    policies = facts.policies_at(given) if is_global and isinstance(given, Call) else policies_named(given)
+    dtypes = {SIXTEEN_BITS.get(str(policy)) for policy in policies}
+    return dtypes.pop() if len(dtypes) == 1 else None
 
 
 def is_loss_function(callee: Value | None) -> bool:
