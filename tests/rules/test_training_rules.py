@@ -1281,7 +1281,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         from_scale(2.0**60, 44),
         ("first 44 steps were skipped", "had fallen to 65536", "That saves these 44 steps"),
     ),
-    ("MP910", "above-the-default", from_scale(2.0**33, 15), ("had fallen to 262144", "That saves 15 steps")),
+    ("MP910", "above-the-default", from_scale(2.0**33, 15), ("had fallen to 262144", "That saves these 15 steps")),
     ("MP910", "not-there-yet", from_scale(2.0**90, 50), ("all 50 steps were skipped", "Leave `initial_scale` out")),
     (
         "MP910",
