@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 
 from mpdoctor.facts.location import Location
 from mpdoctor.program.events import Call
@@ -12,17 +13,51 @@ from mpdoctor.source.syntax_nodes import extends_list, nodes_in
 
 MOST_CALLED_IN_TURN = 6  # elements that a loop goes through one by one
 MOST_SET_IN_TURN = 40  # of a loop that does nothing but set an attribute for each
+_NOT_BUILDING = (ast.With, ast.AsyncWith, ast.For, ast.AsyncFor, ast.While, ast.Break, ast.Continue)
+_FILLING = ("append", "extend", "insert")
+
+
+@dataclasses.dataclass(frozen=True)
+class LoopBody:
+    """What the body of a loop does with the element of a round, as its syntax shows.
+
+    calls_each
+        Leaves no round out, and calls the element, `for wrap in (LossScaleOptimizer, Lookahead): optimizer =
+        wrap(optimizer)`, or yields something for each.
+    hands_over
+        Leaves no round out, and has the element called, `x = applied(layer, x)`.
+    names_attribute
+        Leaves no round out, and names an attribute by the element.
+    sets_each
+        Does nothing but set an attribute for each.
+    chooses_layer
+        Calls layers or adds them, and the element decides which: `if i == last:`, `self.blocks[i](x)`,
+        `model.add(layer)`. Not where it trains, or goes round in another loop.
+    fills_list
+        Fills a list with objects that it makes, `blocks.append(Dense(width))`, and does nothing of the above.
+    """
+
+    calls_each: bool = False
+    hands_over: bool = False
+    names_attribute: bool = False
+    sets_each: bool = False
+    chooses_layer: bool = False
+    fills_list: bool = False
 
 
 def rounds_in_turn(node: ast.For | ast.AsyncFor, iterable: Value, location: Location) -> tuple[Value, ...]:
     """What the loop binds, round by round, where its rounds are executed one by one; () of all others, whose body is
     executed once, for any element."""
     in_turn = elements_in_turn(iterable, location) or _numbers_of_range(iterable)
-    are_numbers = isinstance(iterable, Call) and is_api(iterable.callee, "builtins.range")
-    if 0 < len(in_turn) <= MOST_CALLED_IN_TURN:
-        calls_each = any(map(_names_attribute, nodes_in(node.body))) if are_numbers else _calls_each(node, in_turn)
-        return in_turn if calls_each or _builds_by_each(node, are_numbers) else ()
-    return in_turn if not are_numbers and 0 < len(in_turn) <= MOST_SET_IN_TURN and _sets_each(node) else ()
+    if not 0 < len(in_turn) <= MOST_SET_IN_TURN:
+        return ()
+    body = _body_of(node)
+    if len(in_turn) > MOST_CALLED_IN_TURN:
+        return in_turn if body.sets_each else ()
+    if isinstance(iterable, Call) and is_api(iterable.callee, "builtins.range"):
+        return in_turn if body.names_attribute or body.chooses_layer else ()
+    is_decided = body.names_attribute or body.chooses_layer or body.fills_list or body.sets_each
+    return in_turn if is_decided or _are_called(body, in_turn) else ()
 
 
 def last_rounds(node: ast.For | ast.AsyncFor, iterable: Value) -> tuple[Value, ...]:
@@ -32,22 +67,40 @@ def last_rounds(node: ast.For | ast.AsyncFor, iterable: Value) -> tuple[Value, .
         return ()
     count = iterable.ending if iterable.open else 1
     last = iterable.items[len(iterable.items) - count :]
-    return last if 0 < len(last) <= MOST_CALLED_IN_TURN and _calls_each(node, last) else ()
+    return last if 0 < len(last) <= MOST_CALLED_IN_TURN and _are_called(_body_of(node), last) else ()
 
 
-def _calls_each(node: ast.For | ast.AsyncFor, elements: tuple[Value, ...]) -> bool:
-    """Whether a loop over a few known elements leaves none out, and calls each, `for wrap in (LossScaleOptimizer,
-    Lookahead): optimizer = wrap(optimizer)`, has it called, `x = applied(layer, x)`, names an attribute by it, or
-    yields something for each."""
+def _are_called(body: LoopBody, elements: tuple[Value, ...]) -> bool:
+    return body.calls_each or (body.hands_over and any(not isinstance(element, Known) for element in elements))
+
+
+def _body_of(node: ast.For | ast.AsyncFor) -> LoopBody:
+    """What the loop's body does, remembered on the node."""
+    body = getattr(node, "loop_body", None)
+    if body is None:
+        body = node.loop_body = _read_body(node)  # type: ignore[union-attr]
+    assert isinstance(body, LoopBody)
+    return body
+
+
+def _read_body(node: ast.For | ast.AsyncFor) -> LoopBody:
     names = {inner.id for inner in nodes_in([node.target]) if isinstance(inner, ast.Name)}
     inside = nodes_in(node.body)
     if any(isinstance(inner, (ast.Break, ast.Continue)) for inner in inside):
-        return False
+        return LoopBody(sets_each=_sets_each(node))
     called = (inner.func.id for inner in inside if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name))
-    hands_over = any(not isinstance(element, Known) for element in elements) and _hands_over_each(node, names)
-    if hands_over or any(isinstance(inner, ast.Yield) for inner in inside):
-        return True
-    return not names.isdisjoint(called) or any(map(_names_attribute, inside))
+    yields = any(isinstance(inner, ast.Yield) for inner in inside)
+    trains = any(isinstance(inner, _NOT_BUILDING) for inner in inside)
+    derived = _with_computed_names(names, inside)
+    builds = not trains and any(_calls_or_adds_layer(inner, derived) for inner in inside)
+    return LoopBody(
+        calls_each=yields or not names.isdisjoint(called),
+        hands_over=_hands_over_each(node, names),
+        names_attribute=any(map(_names_attribute, inside)),
+        sets_each=_sets_each(node),
+        chooses_layer=builds and any(_decides(inner, derived) for inner in inside),
+        fills_list=builds and any(map(_fills_list, inside)),
+    )
 
 
 def _names_attribute(node: ast.AST) -> bool:
@@ -68,30 +121,13 @@ def _numbers_of_range(iterable: Value) -> tuple[Value, ...]:
     return () if len(several) > MOST_CALLED_IN_TURN else tuple(Known(iterable.location, n) for n in several)
 
 
-def _builds_by_each(node: ast.For | ast.AsyncFor, are_numbers: bool) -> bool:
-    """Whether a loop calls layers or fills a list with them, and its element decides which: `if i == last:`,
-    `self.blocks[i](x)`, `model.add(layer)`, `blocks.append(Dense(width))`. Not a loop that trains, or goes round in
-    another."""
-    inside = nodes_in(node.body)
-    if any(isinstance(inner, _NOT_BUILDING) for inner in inside):
-        return False
-    names = _names_from(node, inside)
-    if not any(_calls_or_adds_layer(inner, names) for inner in inside):
-        return False
-    return any(_decides(inner, names) or (not are_numbers and _fills_list(inner)) for inner in inside)
-
-
-_NOT_BUILDING = (ast.With, ast.AsyncWith, ast.For, ast.AsyncFor, ast.While, ast.Break, ast.Continue)
-_FILLING = ("append", "extend", "insert")
-
-
-def _names_from(node: ast.For | ast.AsyncFor, inside: list[ast.AST]) -> set[str]:
+def _with_computed_names(names: set[str], inside: list[ast.AST]) -> set[str]:
     """The names that a loop binds in each round, and those that its body computes from these."""
-    names = {inner.id for inner in nodes_in([node.target]) if isinstance(inner, ast.Name)}
+    found = set(names)
     for inner in inside:
-        if isinstance(inner, ast.Assign) and not isinstance(inner.value, ast.Call) and _speaks_of(inner.value, names):
-            names |= {target.id for target in inner.targets if isinstance(target, ast.Name)}
-    return names
+        if isinstance(inner, ast.Assign) and not isinstance(inner.value, ast.Call) and _speaks_of(inner.value, found):
+            found |= {target.id for target in inner.targets if isinstance(target, ast.Name)}
+    return found
 
 
 def _speaks_of(node: ast.AST, names: set[str]) -> bool:
