@@ -7,7 +7,7 @@ import dataclasses
 
 from mpdoctor.facts.location import Location
 from mpdoctor.program.events import Call
-from mpdoctor.program.values import Collection, Known, Value, is_api, known
+from mpdoctor.program.values import Collection, Known, Unknown, Value, is_api, known
 from mpdoctor.source.interpreter.containers import elements_in_turn
 from mpdoctor.source.syntax_nodes import extends_list, nodes_in
 
@@ -61,8 +61,12 @@ def rounds_in_turn(node: ast.For | ast.AsyncFor, iterable: Value, location: Loca
 
 
 def last_rounds(node: ast.For | ast.AsyncFor, iterable: Value) -> tuple[Value, ...]:
-    """The elements at the end of a long list, and those behind all that is not seen of one, `[*blocks, head]`, where
-    the loop calls each."""
+    """What the loop binds at the end of a long list, and behind all that is not seen of one, `[*blocks, head]`, where
+    it calls each."""
+    if isinstance(iterable, Call) and is_api(iterable.callee, "builtins.enumerate") and len(iterable.args) == 1:
+        number = Unknown(iterable.location)
+        last = last_rounds(node, iterable.args[0])
+        return tuple(Collection(iterable.location, "tuple", (number, element)) for element in last)
     if not isinstance(iterable, Collection) or iterable.kind in ("dict", "set") or iterable.uniform:
         return ()
     count = iterable.ending if iterable.open else 1

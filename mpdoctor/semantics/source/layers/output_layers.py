@@ -59,16 +59,34 @@ def output_layers(facts: SourceFacts, model: Call, depth: int = 0) -> list[Call]
 
 
 def _told_apart(facts: SourceFacts, model: Call, layers: list[Call]) -> list[Call]:
-    """The layers that may be last. [] where a loop makes several kinds, one in each round, of which some give 16 bits
-    and others do not, `for kind in kinds: x = LAYERS[kind]()(x)`: nobody sees which the last round made. What some
-    rounds add behind another layer, as `if i < last: x = ReLU()(x)`, is left out."""
-    if is_functional(model) and any(isinstance(given, Collection) for given in options(model.argument(1, "outputs"))):
-        return layers  # the outputs of several heads, not one output that was made anew in each round
-    in_rounds = [layer for layer in layers if layer.context.loops > model.context.loops]
+    """The layers that may be last. [] where a loop makes, calls or adds several, one in each round, of which some give
+    16 bits and others do not, `for kind in kinds: x = LAYERS[kind]()(x)`: nobody sees which the last round takes. What
+    some rounds add behind another layer, as `if i < last: x = ReLU()(x)`, is left out."""
+    if len(layers) < 2 or _gives_several(facts, model):
+        return layers
+    in_rounds = [
+        layer for layer in layers if layer.context.loops > model.context.loops or _is_taken_by_a_loop(facts, layer)
+    ]
     if len({sixteen_bit_output(facts, layer) is None for layer in in_rounds}) > 1:
         return []
     of_some = [layer for layer in in_rounds if len(layer.context.branches) > len(model.context.branches)]
     return [layer for layer in layers if layer not in of_some] or layers
+
+
+def _gives_several(facts: SourceFacts, model: Call) -> bool:
+    """Whether a model has several outputs, `[head(x) for head in heads]`, not one that each round makes anew."""
+    own = class_of(model)
+    call = own.find_method("call") if own is not None else None
+    outputs = [model.argument(1, "outputs")] if is_functional(model) else []
+    outputs += [event.value for event in facts.returns_of(call)] if call is not None else []
+    return any(isinstance(option, Collection) for output in outputs for option in options(output))
+
+
+def _is_taken_by_a_loop(facts: SourceFacts, layer: Call) -> bool:
+    """Whether a loop calls or adds a layer that was made before it, as `self.stages[i](x)` and `model.add(layer)`."""
+    taken = [call for call in facts.calls if call.callee is layer]
+    taken += [add for add in facts.method_calls("add") if layer in options(add.argument(0, "layer"))]
+    return bool(taken) and all(call.context.loops > layer.context.loops for call in taken)
 
 
 def _past_layers_that_hand_on(facts: SourceFacts, output: Value | None) -> Value | None:
