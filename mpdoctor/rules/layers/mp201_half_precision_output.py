@@ -60,13 +60,8 @@ from mpdoctor.semantics.source.edits.float32.outputs import output_in_float32
 from mpdoctor.semantics.source.function_names import function_or_activation_named
 from mpdoctor.semantics.source.layers.model_layers import TRAINING
 from mpdoctor.semantics.source.layers.output_activations import activations_of_outputs
-from mpdoctor.semantics.source.layers.output_layers import (
-    KEEPING_DIGITS,
-    hands_on,
-    output_layers,
-    recasting_layer,
-    sixteen_bit_output,
-)
+from mpdoctor.semantics.source.layers.output_dtypes import hands_on, sixteen_bit_output
+from mpdoctor.semantics.source.layers.output_layers import KEEPING_DIGITS, output_layers, recasting_layer
 from mpdoctor.semantics.source.layers.unread_outputs import UnreadOutputs
 from mpdoctor.semantics.source.numbers.computed_outputs import computed_outputs
 from mpdoctor.semantics.source.numbers.losses_and_metrics import STEPS

@@ -10,11 +10,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Instance
 from mpdoctor.program.values import Api, Value, known, leaves, options
 from mpdoctor.semantics.source.function_names import function_or_activation_named
-from mpdoctor.semantics.source.layers.output_layers import (
-    MOST_NESTED,
-    keeps_dtype,
-    output_layers,
-)
+from mpdoctor.semantics.source.layers.output_layers import MOST_NESTED, keeps_dtype, output_layers
 
 
 def activations_of(facts: SourceFacts, value: Value | None, depth: int = 0, in_graph: bool = False) -> set[str]:

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from mpdoctor.facts.half_dtypes import SIXTEEN_BITS
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.versions import Keras
-from mpdoctor.knowledge.api_names import is_network, public_name
-from mpdoctor.knowledge.layer_kinds import HANDING_ON, OUTPUT_IN_COMPUTE_DTYPE
-from mpdoctor.program.dtypes.layer_results import gives_what_its_base_gives
-from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of, is_call_of
-from mpdoctor.program.policy_settings import UNSURE
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Parameter
-from mpdoctor.program.values import Api, Collection, Value, is_api, known, leaves, options
+from mpdoctor.program.values import Collection, Value, known, leaves, options
 from mpdoctor.semantics.source.function_names import function_or_activation_named
+from mpdoctor.semantics.source.layers.output_dtypes import is_application, sixteen_bit_output, sixteen_bits
 from mpdoctor.semantics.source.layers.preceding_layers import last_of_sequential
 from mpdoctor.semantics.source.programs.branches import may_be_reached_by
 
-WRAPPED_LAYER = ("keras.layers.TimeDistributed", "keras.layers.Bidirectional")
 MOST_NESTED = 8
 # Functions of one tensor that answer in its dtype, so that the layer before them decides how a model's output comes.
 _KEEPING_DTYPE = frozenset(
@@ -44,13 +37,13 @@ def output_layers(facts: SourceFacts, model: Call, depth: int = 0) -> list[Call]
         last = last_of_sequential(facts, model, _handed_to_base(facts, model, 0, "layers"))
     elif is_functional(model):
         last = layers_behind(_past_layers_that_hand_on(facts, model.argument(1, "outputs")))
-    elif _is_application(model):
+    elif is_application(model):
         return [model]
     else:
         last = _last_of_own_class(facts, model, facts.calls if depth else ())
     layers: list[Call] = []
     for layer in last:
-        is_nested = is_call_of(layer, "keras.Sequential", "keras.Model") or _is_application(layer)
+        is_nested = is_call_of(layer, "keras.Sequential", "keras.Model") or is_application(layer)
         made = output_layers(facts, layer, depth + 1) if is_nested or class_of(layer) is not None else [layer]
         if not made and is_nested:
             return []
@@ -104,7 +97,7 @@ def recasting_layer(facts: SourceFacts, model: Call) -> tuple[Call, str] | None:
     if handing is None or not facts.keras.is_keras3:
         return None
     layer, own = handing[0], class_of(handing[0])
-    dtype = _sixteen_bits(tuple(policy for policy in facts.policies_at(layer) if isinstance(policy, str)))
+    dtype = sixteen_bits(tuple(policy for policy in facts.policies_at(layer) if isinstance(policy, str)))
     casts = own is not None and own.base_argument("autocast") is None
     return (layer, dtype) if casts and dtype is not None and not layer.open else None
 
@@ -151,48 +144,6 @@ def layers_of_output(model: Call, output: object) -> list[Call]:
     written = [option for option in options(model.argument(1, "outputs")) if is_functional(model)]
     outputs = [option.entry(output) if isinstance(option, Collection) else None for option in written]
     return [layer for tensor in outputs for layer in layers_behind(tensor)] if None not in outputs else []
-
-
-def sixteen_bit_output(facts: SourceFacts, layer: Call) -> str | None:
-    """The 16-bit dtype that the output of this layer may have; None if it has none for certain, or that is not
-    known."""
-    while is_call_of(layer, *WRAPPED_LAYER):
-        inner = layer.argument(0, "layer")
-        if layer.open or layer.keyword("dtype") is not None or not isinstance(inner, Call):
-            return None
-        layer = inner
-    if layer.open or not (isinstance(layer.callee, Api) or gives_what_its_base_gives(layer, facts.values_returned)):
-        return None
-    given = layer.keyword("dtype")
-    is_certain = _is_application(layer) or answers_in_compute_dtype(layer, facts.keras)
-    if not is_certain and isinstance(layer.callee, Api):
-        return None
-    if given is not None and known(given) is not None:
-        return _sixteen_bits(policies_named(given))
-    policies = facts.policies_at(layer)
-    if facts.assume_mixed and all(policy in (None, UNSURE) for policy in policies):
-        return "float16"
-    return _sixteen_bits(tuple(policy for policy in policies if isinstance(policy, str)))
-
-
-def answers_in_compute_dtype(layer: Call, keras: Keras) -> bool:
-    """Whether the output of a library's layer has its compute dtype for certain. A bilinear UpSampling2D gives float32
-    in Keras 2."""
-    name = public_name(layer.callee.name).rpartition(".")[2] if isinstance(layer.callee, Api) else ""
-    return name in OUTPUT_IN_COMPUTE_DTYPE or (name == "UpSampling2D" and (keras.is_keras3 or hands_on(layer)))
-
-
-def hands_on(layer: Call) -> bool:
-    """Whether a library's layer hands on the numbers that it is given, in its compute dtype."""
-    name = public_name(layer.callee.name).rpartition(".")[2] if isinstance(layer.callee, Api) else ""
-    if name == "UpSampling2D":
-        given = layer.argument(2, "interpolation")
-        return not layer.open and (given is None or known(given) == "nearest")
-    return name in HANDING_ON
-
-
-def _sixteen_bits(policies: tuple[str, ...]) -> str | None:
-    return next((SIXTEEN_BITS[policy] for policy in policies if policy in SIXTEEN_BITS), None)
 
 
 def is_functional(model: Call) -> bool:
@@ -297,17 +248,3 @@ def keeps_dtype(value: Value) -> bool:
 def first_of(call: Call) -> Value | None:
     given = call.argument(0, "x")
     return given if given is not None else call.keyword("logits") or call.keyword("input") or call.keyword("tensor")
-
-
-def _is_application(value: Value) -> bool:
-    """Whether it is a whole network of keras.applications, with its classifying top."""
-    if not isinstance(value, Call) or not isinstance(value.callee, Api):
-        return False
-    name = value.callee.name
-    return (
-        is_network(name)
-        and known(value.keyword("include_top")) is not False
-        and (value.keyword("include_top") is None or known(value.keyword("include_top")) is True)
-        and not value.args
-        and is_api(value.callee, name)
-    )

@@ -19,7 +19,8 @@ from mpdoctor.semantics.source.layers.casts import is_cast
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
 from mpdoctor.semantics.source.layers.model_layers import policies_of_layer
 from mpdoctor.semantics.source.layers.output_activations import activation_given
-from mpdoctor.semantics.source.layers.output_layers import first_of, hands_on, is_functional
+from mpdoctor.semantics.source.layers.output_dtypes import hands_on
+from mpdoctor.semantics.source.layers.output_layers import first_of, is_functional
 from mpdoctor.semantics.source.layers.preceding_layers import layers_of_sequential
 from mpdoctor.semantics.source.numbers.differentiated_values import is_stopped_behind
 from mpdoctor.semantics.source.numbers.precision import precision_of

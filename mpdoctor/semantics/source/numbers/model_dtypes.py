@@ -12,12 +12,8 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Instance
 from mpdoctor.program.values import Api, Collection, Item, Value, agreed, known, leaves, options
 from mpdoctor.semantics.source.layers.networks import networks_behind
-from mpdoctor.semantics.source.layers.output_layers import (
-    answers_in_compute_dtype,
-    is_functional,
-    layers_of_output,
-    output_layers,
-)
+from mpdoctor.semantics.source.layers.output_dtypes import answers_in_compute_dtype
+from mpdoctor.semantics.source.layers.output_layers import is_functional, layers_of_output, output_layers
 
 MOST_NESTED = 8
 LAMBDA = "keras.layers.Lambda"
