@@ -26,7 +26,8 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "rules"
 ABOUT_TEXT = ("mp001", "mp005")  # rules about what no rewrite leaves as it is
 PROGRAMS = [path for path in sorted(FIXTURES.glob("*/*.py")) if path.parent.name not in ABOUT_TEXT]
 NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
-    "by_while": "mp202/clean_later_rounds",
+    "by_while": "mp202/clean_later_rounds mp201/flagged_layers_by_index",
+    "enumerated": "mp201/flagged_layers_by_index",
     "named_arguments": "mp306/flagged_behind_other_questions",
     "configured": """
         mp309/flagged_policy_asked_by_its_name mp310/flagged_asked_of_the_settings
@@ -42,6 +43,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp701/clean_resumed_to_predict mp701/flagged_resumed_by_a_table
     """,
     "in_helpers": """
+        mp201/flagged_layers_by_index
         mp202/flagged_decorator_tries_twice
         mp505/flagged_every_few_steps
         mp202/flagged_in_random_order
@@ -80,6 +82,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp505/flagged_a_term_of_the_loss
     """,
     "kept_in_self": """
+        mp201/flagged_filled_in_a_loop
         mp202/flagged_in_random_order mp202/flagged_later_rounds
         mp306/flagged_setting_asked_everywhere
         mp110/flagged_handler_of_its_own mp116/flagged_never_used mp201/flagged_chained_stages
@@ -170,6 +173,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp121/flagged_model_class_and_loss mp121/flagged_own_layer
     """,  # where the class has the property itself, the assignment is right
     "attributes_in_a_dict": """
+        mp201/flagged_layers_by_index
         mp502/flagged_made_many_times
         mp121/flagged_model_class_and_loss mp201/flagged_activation_by_name
         mp106/flagged_set_by_its_own_compile mp202/clean_float32_base mp314/flagged_hyper_parameter mp314/flagged_item
@@ -187,6 +191,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp406/flagged_variables_applied
     """,
     "by_next": """
+        mp201/flagged_filled_in_a_loop mp201/flagged_layers_by_index
         mp121/flagged_half_by_hand
         mp202/flagged_in_random_order
         mp112/flagged_layers_in_keras2 mp113/clean_changed_config mp121/flagged_every_layer_of_a_model

@@ -41,26 +41,27 @@ def output_layers(facts: SourceFacts, model: Call, depth: int = 0) -> list[Call]
         return [model]
     else:
         last = _last_of_own_class(facts, model, facts.calls if depth else ())
-    layers: list[Call] = []
+    found: dict[Call, list[Call]] = {}  # of each layer that may be last those that give its output
     for layer in last:
         is_nested = is_call_of(layer, "keras.Sequential", "keras.Model") or is_application(layer)
         made = output_layers(facts, layer, depth + 1) if is_nested or class_of(layer) is not None else [layer]
         if not made and is_nested:
             return []
-        layers.extend(made or [layer])
-    return _told_apart(facts, model, layers)
+        found[layer] = made or [layer]
+    return [layer for last_one in _told_apart(facts, model, found) for layer in found[last_one]]
 
 
-def _told_apart(facts: SourceFacts, model: Call, layers: list[Call]) -> list[Call]:
+def _told_apart(facts: SourceFacts, model: Call, found: dict[Call, list[Call]]) -> list[Call]:
     """The layers that may be last. [] where a loop makes, calls or adds several, one in each round, of which some give
     16 bits and others do not, `for kind in kinds: x = LAYERS[kind]()(x)`: nobody sees which the last round takes. What
     some rounds add behind another layer, as `if i < last: x = ReLU()(x)`, is left out."""
+    layers = list(found)
     if len(layers) < 2 or _gives_several(facts, model):
         return layers
     in_rounds = [
         layer for layer in layers if layer.context.loops > model.context.loops or _is_taken_by_a_loop(facts, layer)
     ]
-    if len({sixteen_bit_output(facts, layer) is None for layer in in_rounds}) > 1:
+    if len({sixteen_bit_output(facts, inner) is None for layer in in_rounds for inner in found[layer]}) > 1:
         return []
     of_some = [layer for layer in in_rounds if len(layer.context.branches) > len(model.context.branches)]
     return [layer for layer in layers if layer not in of_some] or layers
