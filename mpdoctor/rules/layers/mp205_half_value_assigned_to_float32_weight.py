@@ -44,9 +44,10 @@ class Average(keras.layers.Layer):
 ```
 
 ## Versions
-Weights from `add_weight`: Keras 2 up to TensorFlow 2.15, and tf_keras where a part is assigned
-(`scatter_nd_update`; tf_keras 2.21). `K.moving_average_update` of a weight raises up to TensorFlow 2.15. A
-`tf.Variable`, or a slice of one (`self.queue[:8].assign(…)`): all.
+Weights from `add_weight`, and those of a layer inside (`self.conv.kernel.assign(…)`, measured in TensorFlow 2.4, 2.10
+and 2.15): Keras 2 up to TensorFlow 2.15, and tf_keras where a part is assigned (`scatter_nd_update`; tf_keras 2.21).
+`K.moving_average_update` of a weight raises up to TensorFlow 2.15. A `tf.Variable`, or a slice of one
+(`self.queue[:8].assign(…)`): all.
 
 ## Where users met it
 tensorflow/addons#2398, tensorflow/addons#2405, tensorflow/addons#2411, tensorflow/addons#2500,
@@ -58,6 +59,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.half_dtypes import HALF, MIXED
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.dtypes.layer_results import is_weight
 from mpdoctor.program.events import Call
@@ -67,13 +69,15 @@ from mpdoctor.program.values import Item, Value, options
 from mpdoctor.semantics.live.errors.dtype_errors import half_given_for_float32
 from mpdoctor.semantics.source.edits.casts import cast_argument
 from mpdoctor.semantics.source.edits.expressions import argument_text, safe_fix
-from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, runs_in_layer
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_made_with, runs_in_layer
 from mpdoctor.semantics.source.layers.layer_variables import (
     ASSIGNING,
     is_raw_variable_of_layer,
     is_stored_as_computed,
 )
 from mpdoctor.semantics.source.layers.mixed_operands import is_half
+from mpdoctor.semantics.source.layers.model_layers import layer_name
+from mpdoctor.semantics.source.layers.weight_values import weight_holder
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
@@ -169,9 +173,21 @@ def _stays_float32(facts: SourceFacts, call: Call, target: Value | None) -> bool
 def _is_float32_variable(facts: SourceFacts, call: Call, target: Value) -> bool:
     if isinstance(target, Item) and isinstance(target.of, Call) and not is_weight(target.of):
         target = target.of
+    holder = weight_holder(target)
+    if holder is not None:
+        is_of_old_keras = not facts.keras.is_keras3 and facts.keras.package == "tf.keras"
+        return is_of_old_keras and all(_keeps_float32_weights(facts, option) for option in options(holder))
     if not isinstance(target, Call):
         return False
     if is_weight(target):
         casts = facts.keras.is_keras3 or (facts.keras.package != "tf.keras" and "scatter" not in call.method)
         return not casts and facts.dtype_of(target) == "autocast" and not is_stored_as_computed(facts, target)
     return is_raw_variable_of_layer(facts, target) and facts.dtype_of(target) == "float32"
+
+
+def _keeps_float32_weights(facts: SourceFacts, layer: Value) -> bool:
+    """Whether it is a layer of Keras' own, made under a mixed policy."""
+    if not isinstance(layer, Call) or layer_name(layer) is None:
+        return False
+    policies = policies_made_with(facts, layer, None)
+    return not set(MIXED).isdisjoint(policies) and set(HALF).isdisjoint(policies)

@@ -166,6 +166,7 @@ def inline_uncalled(state: State, closure: Closure, keywords: Keywords = ()) -> 
     """Execute a function that nobody calls, or that a library will call: its parameters are `Parameter`s, but for
     `keywords`, which it has been given before."""
     context = state.context
+    state.walk.executed_alone.add(id(closure.facts))
     guarded = _is_guarded(state, closure) or _is_behind_guard(state, closure)
     state.context = context.but(function=closure.facts, owner=closure.facts.owner_around, guarded=guarded)
     names = _bound_names(closure, _receiver(state, closure), keywords, None)

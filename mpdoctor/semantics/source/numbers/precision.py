@@ -36,7 +36,12 @@ from mpdoctor.semantics.source.numbers.losses_and_metrics import (
     loss_dtype,
 )
 from mpdoctor.semantics.source.numbers.model_dtypes import LAMBDA, MOST_NESTED, ModelDtypes
-from mpdoctor.semantics.source.programs.running_functions import contexts_of_calls, runs_as_added_loss, surrounding
+from mpdoctor.semantics.source.programs.running_functions import (
+    contexts_of_calls,
+    functions_around,
+    runs_as_added_loss,
+    surrounding,
+)
 
 MOST_PARTS = 30  # of a value that are looked at
 ARITHMETIC = ("+", "-", "*", "/", "//", "**", "%", "@")
@@ -184,7 +189,22 @@ class Precision:
         dtype = self.of_layer(holder) if isinstance(holder, Call) and own is None else None
         dtype = sixteen_bits_of(self._layers.policies_of(own)) if own is not None else dtype
         dtype = self._of_wrapped_layers(wrapper) if wrapper is not None else dtype
+        if in_call and own is None and wrapper is None:
+            return self._read_around(holder, dtype)
         return dtype if in_call or dtype not in HALF else "float32"
+
+    def _read_around(self, layer: Value, dtype: str | None) -> str | None:
+        """The dtype in which `call()` of the layer around reads the weights of a layer that it makes, which computes in
+        `dtype` itself: Keras 3 casts them to the dtype of the layer around, Keras 2 only where both compute in 16 bits
+        (measured in TensorFlow 2.10, 2.15 and 2.21)."""
+        at = layer.context if isinstance(layer, Call) else None
+        makers = (at.function, *functions_around(self.facts, at)) if at is not None else ()
+        owners = {maker.owner for maker in makers if maker is not None and maker.owner is not None}
+        around = agreed(sixteen_bits_of(self._layers.policies_of(owner)) for owner in owners if owner.is_layer)
+        if around is None or dtype is None:
+            return dtype
+        is_cast = around in HALF and (dtype in HALF or self.facts.keras.is_keras3)
+        return around if is_cast else "float32"
 
     def _of_wrapped_layers(self, wrapper: ClassFacts) -> str | None:
         """The dtype in which the layers compute that a wrapper is given; its own where the program makes none."""

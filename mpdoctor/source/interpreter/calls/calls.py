@@ -228,13 +228,14 @@ def _inline_handed_over(state: State, callee: Value, call: Call) -> None:
     if not may_hold_functions or (isinstance(callee, Api) and _hands_on(callee.name)) or keeps_functions(call):
         return
     is_command = is_api(callee, *RUNNING_COMMANDS)
+    gives_half = is_api(callee, "keras.layers.Lambda") or (isinstance(callee, Attribute) and callee.name == "compile")
     for argument in may_hold_functions:
         for choice in options(argument):
             for value in choice.items if isinstance(choice, Collection) else (choice,):
                 if isinstance(value, Defined) and is_command and isinstance(value.of, FunctionFacts):
                     value.of.run_by.append(call)
                 if isinstance(value, (Defined, Call)):
-                    _inline_one_handed_over(state, value)
+                    _inline_one_handed_over(state, value, gives_half)
 
 
 @cache
@@ -243,14 +244,15 @@ def _hands_on(name: str) -> bool:
     return public_name(name) in _TRANSPARENT or name == "functools.partial"
 
 
-def _inline_one_handed_over(state: State, value: Value) -> None:
-    """Inline a function, one that functools.partial has given some keywords, or the `__call__` of an object."""
+def _inline_one_handed_over(state: State, value: Value, again: bool) -> None:
+    """Inline a function, one that functools.partial has given some keywords, or the `__call__` of an object. `again`:
+    also where the program has called it itself, with tensors of another dtype than Keras will give it."""
     keywords: Keywords = ()
     if isinstance(value, Call) and len(value.args) == 1 and is_api(value.callee, "functools.partial"):
         keywords = value.keywords
         value = value.args[0]
     closure = closure_of(state, value) if isinstance(value, Defined) else _closure_of_object(state, value)
-    if closure is None or id(closure.facts) in state.walk.executed:
+    if closure is None or id(closure.facts) in (state.walk.executed_alone if again else state.walk.executed):
         return
     inline_uncalled(state, closure, keywords)
 

@@ -42,9 +42,9 @@ class Walk:
         The whole file: `SourceFacts.is_guarded`.
     call_stack, inlined_statements
         The functions that are being inlined, outermost first; statements executed in inlined functions so far.
-    times_inlined, statements_in, executed
-        How often each closure was inlined, how many statements were executed in it, and which were executed at all, by
-        id.
+    times_inlined, statements_in, executed, executed_alone
+        How often each closure was inlined, how many statements were executed in it, which were executed at all, and
+        which with nothing known of their arguments, by id.
     too_deep
         How many calls were not followed because they stood too deep below a function that nobody calls.
     changed
@@ -87,6 +87,7 @@ class Walk:
     times_inlined: Counter[int] = field(default_factory=Counter)
     statements_in: Counter[int] = field(default_factory=Counter)
     executed: set[int] = field(default_factory=set)
+    executed_alone: set[int] = field(default_factory=set)
     too_deep: int = 0
     changed: dict[int, Value] = field(default_factory=dict)
     methods_by_name: dict[int, tuple[Attribute, ast.expr]] = field(default_factory=dict)
