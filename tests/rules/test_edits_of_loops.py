@@ -207,3 +207,39 @@ SCALED_LATER = """\
 def test_nothing_is_edited_where_the_line_might_not_run(body: str, code: str) -> None:
     text = START.format(optimizers=WRAPPED) + body
     assert [(finding.code, finding.fix) for finding in found_in(text, "3")] == [(code, None)]
+
+
+STALE = """import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+net = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(1, dtype="float32")])
+adam = tf.keras.optimizers.Adam(1e-3)
+net.compile(adam, "mse")
+
+
+@tf.function
+def step(x, y):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(net(x, training=True) - y))
+{scaling}    gradients = {gradients}
+    {optimizer}.apply_gradients(zip(gradients, net.trainable_variables))
+"""
+
+
+@pytest.mark.parametrize(
+    ("keras", "scaling", "gradients"),
+    [
+        ("3", "scale_loss", "tape.gradient(scaled_loss, net.trainable_variables)"),
+        (
+            "tf_keras",
+            "get_scaled_loss",
+            "net.optimizer.get_unscaled_gradients(tape.gradient(scaled_loss, net.trainable_variables))",
+        ),
+    ],
+)
+def test_a_step_with_the_bare_optimizer_is_given_the_one_of_compile(keras: str, scaling: str, gradients: str) -> None:
+    bare = STALE.format(scaling="", gradients="tape.gradient(loss, net.trainable_variables)", optimizer="adam")
+    scaled = f"        scaled_loss = net.optimizer.{scaling}(loss)\n"
+    assert in_rounds(bare, keras, unsafe=True) == STALE.format(
+        scaling=scaled, gradients=gradients, optimizer="net.optimizer"
+    )

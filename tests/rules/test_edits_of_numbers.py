@@ -66,3 +66,35 @@ def test_an_array_gets_the_dtype_of_what_is_written(taken: str, value: str, dtyp
     assert in_rounds(
         ARRAY.format(taken=taken, value=value, dtype="tf.float32"), "tf_keras", unsafe=True
     ) == ARRAY.format(taken=taken, value=value, dtype=dtype)
+
+
+LOOP = """import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+made = {{"kernel_initializer": "he_normal"}}
+model = tf.keras.Sequential([tf.keras.layers.Dense(8), tf.keras.layers.Dense(3, activation={activation}, **made)])
+optimizer = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam(1e-3))
+
+
+@tf.function
+def step(x, y):
+    with tf.GradientTape() as tape:
+        p = {prediction}
+        loss = tf.reduce_mean(tf.square(y - p))
+        scaled = optimizer.scale_loss(loss)
+    grads = tape.gradient(scaled, model.trainable_variables)
+    optimizer.apply_gradients(zip(grads, model.trainable_variables))
+"""
+
+
+@pytest.mark.parametrize(
+    ("activation", "wanted"),
+    [
+        ("None", "tf.cast(model(x, training=True), tf.float32)"),
+        ('"softmax"', "model(x, training=True)"),  # its last layer takes no edit, and a cast brings no digits back
+    ],
+)
+def test_no_cast_stands_behind_a_softmax_in_16_bits(activation: str, wanted: str) -> None:
+    before = LOOP.format(activation=activation, prediction="model(x, training=True)")
+    after = LOOP.format(activation=activation, prediction=wanted)
+    assert in_rounds(before, "3", unsafe=True) == after

@@ -792,6 +792,32 @@ TABLE: list[tuple[str, FailureFacts, list[str], tuple[str, ...]]] = [
         ("Two dtypes are combined",),
     ),
     (
+        "two-dtypes-in-the-optimizer",  # Nadam of Keras 2, with a float16 weight among float32 ones
+        raised(
+            "InvalidArgumentError",
+            HALF_AND_FLOAT,
+            "training",
+            inside="optimizer",
+            computes_in_half=True,
+            frames=(frame("optimizer.apply_gradients(zip(grads, weights))"),),
+        ),
+        ["MP901"],
+        ("The optimizer combines two dtypes itself", "Keep all weights in float32"),
+    ),
+    (
+        "two-dtypes-in-an-optimizer-of-the-program",
+        raised(
+            "InvalidArgumentError",
+            HALF_AND_FLOAT,
+            "training",
+            inside="optimizer",
+            computes_in_half=True,
+            frames=(frame("momentum = self.beta * momentum + gradient"),),
+        ),
+        ["MP901"],
+        ("Two dtypes are combined",),
+    ),
+    (
         "float32-assigned-to-a-half",
         raised("ValueError", TO_HALF, "training", computes_in_half=True, frames=(frame("a.assign_add(g / n)"),)),
         ["MP901"],

@@ -1062,6 +1062,21 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
     ),
     (
         "MP907",
+        "features-in-float16",
+        {
+            **in_loss("Identity", given="data"),
+            "model": dataclasses.replace(model(), data=(dataclasses.replace(HALF_LABELS, role="features"),)),
+        },
+        ("holds inf or NaN, and its features are float16, whose largest number is 65504.", "Scale the features before"),
+    ),
+    (
+        "MP907",
+        "features-beside-labels-in-float16",
+        {**in_loss("Identity", given="data"), "model": dataclasses.replace(model(), data=(HALF_LABELS,))},
+        ("the batch itself holds inf or NaN.", "assert_all_finite(data"),
+    ),
+    (
+        "MP907",
         "inf-beside-labels-in-float16",
         {**in_loss("Square"), "model": dataclasses.replace(model(), data=(HALF_LABELS,))},
         ("although no layer's output overflows", "Compute it in float32"),

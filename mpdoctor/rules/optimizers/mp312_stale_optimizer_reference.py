@@ -61,6 +61,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import FunctionFacts, Instance
 from mpdoctor.program.values import Attribute, Value, options
 from mpdoctor.semantics.source.edits.expressions import callee_replaced, replaced, safe_fix, unsafe_fix
+from mpdoctor.semantics.source.edits.loops.scaled_losses import loss_scaled
 from mpdoctor.semantics.source.optimizers.attribute_access import reads, receivers
 from mpdoctor.semantics.source.optimizers.gradients import (
     UNSCALING,
@@ -133,13 +134,25 @@ def _model_compiled(facts: SourceFacts, compiled: Call) -> str:
 def _fix(facts: SourceFacts, wrapper: str, wrapping: Call, apply: Call, scalings: list[Call]) -> Fix | None:
     """The edits that name the wrapper in the whole step, where the step scales its loss: by the wrapper, or in Keras 3
     by the optimizer in it, which multiplies by 1."""
+    if not scalings:
+        return _fix_of_unscaled(facts, wrapper, wrapping, apply)
     bare = [call for call in scalings if not _is_of_wrapper(call, wrapping)]
     calls = [apply, *bare]
-    is_scaled = bool(scalings) and (facts.keras.is_keras3 or not bare)
+    is_scaled = facts.keras.is_keras3 or not bare
     if not is_scaled or not all(_can_be_named(wrapper, wrapping, call) for call in calls):
         return None
     edits = (callee_replaced(facts, call.location, f"{wrapper}.{call.method}") for call in calls)
     return unsafe_fix(f"Write `{wrapper}`", *edits)
+
+
+def _fix_of_unscaled(facts: SourceFacts, wrapper: str, wrapping: Call, apply: Call) -> Fix | None:
+    """The edits of a step that scales nothing: the wrapper applies the gradients, and scales their loss."""
+    gradients = [gradient for applied, gradient in applied_gradients(facts) if applied is apply]
+    if apply.method not in APPLYING or len(gradients) != 1 or not _can_be_named(wrapper, wrapping, apply):
+        return None
+    by_wrapper = callee_replaced(facts, apply.location, f"{wrapper}.{apply.method}")
+    scaled = loss_scaled(facts, apply, gradients[0], unscales=False, wrapper=wrapper)
+    return unsafe_fix(f"Write `{wrapper}` and scale the loss", by_wrapper, scaled)
 
 
 def _can_be_named(wrapper: str, wrapping: Call, call: Call) -> bool:

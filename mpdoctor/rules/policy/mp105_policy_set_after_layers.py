@@ -66,7 +66,7 @@ from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
-EXPLAINS = {"MP209": "model"}
+EXPLAINS = {"MP209": "model", "MP309": "model"}
 GRAPHS = ("Functional", "Sequential")  # in a class of the user's own a part may be a teacher that is not trained
 HELP = "Set the policy before the first layer is made: move {it} to the top of the program, right after the imports."
 HELP_FOR_OPTION = (

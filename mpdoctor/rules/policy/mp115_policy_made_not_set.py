@@ -57,6 +57,7 @@ from mpdoctor.semantics.source.programs.used_values import (
 )
 
 SEVERITY = Severity.WARNING
+EXPLAINS = {"MP309": "model"}
 FIXES = ("unsafe",)
 
 

@@ -63,6 +63,7 @@ from mpdoctor.semantics.source.programs.running_functions import functions_of_ca
 from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.WARNING
+EXPLAINS = {"MP309": "model"}
 KERAS = ("3",)
 FIXES = ("unsafe",)
 TUNERS = ("keras_tuner", "kerastuner")

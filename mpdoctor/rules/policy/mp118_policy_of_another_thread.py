@@ -69,6 +69,7 @@ from mpdoctor.semantics.source.programs.running_functions import functions_in_th
 from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.WARNING
+EXPLAINS = {"MP309": "model"}
 KERAS = ("3",)
 FIXES = ("unsafe",)
 

@@ -150,7 +150,9 @@ def _why(training: TrainingFacts, first: int) -> str:
     if culprit is None and gradient_was_applied(training, before=first):
         return f", because no LossScaleOptimizer skipped the step before it.{why_from_culprit(training)}"
     if training.loss_culprit is not None and training.loss_culprit.given in GIVEN:
-        in_float16 = ", and they are float16, whose largest number is 65504" if _are_labels_float16(training) else ""
+        half = _given_in_float16(training)
+        they_are = "they are" if half == "labels" else "its features are"
+        in_float16 = f", and {they_are} float16, whose largest number is 65504" if half else ""
         return f": {broke(training.loss_culprit)}{in_float16}."
     if training.loss_culprit is not None:
         return f", although no layer's output overflows: {broke(training.loss_culprit)}."
@@ -158,11 +160,12 @@ def _why(training: TrainingFacts, first: int) -> str:
     return ", although no layer's output overflows." if looked else "."
 
 
-def _are_labels_float16(training: TrainingFacts) -> bool:
-    """Whether the loss is not finite because of its labels, and those were float16 when the model got them."""
+def _given_in_float16(training: TrainingFacts) -> str:
+    """What holds the inf or NaN that the loss is made of, "features" or "labels", where the model got it in float16; ""
+    for whatever else."""
     culprit = training.loss_culprit if training.broken_operation is training.loss_culprit else None
-    half = any((array.role, array.dtype) == ("labels", "float16") for array in training.model.data)
-    return half and culprit is not None and culprit.given == "labels"
+    role = {"labels": "labels", "data": "features"}.get(culprit.given, "") if culprit is not None else ""
+    return role if any((array.role, array.dtype) == (role, "float16") for array in training.model.data) else ""
 
 
 def _remedy(training: TrainingFacts) -> str:
@@ -176,7 +179,13 @@ def _remedy(training: TrainingFacts) -> str:
             f"See what {optimizer_of(training)} divides by: variables of its own in 16 bits, in which its epsilon is "
             f"0, or no epsilon. Keep its variables in float32. {NOT_TRIED}"
         )
-    if _are_labels_float16(training):
+    if _given_in_float16(training) == "features":
+        return (
+            "Scale the features before they are cast, by hand or by Keras for the first layer: in float16 each number "
+            "beyond 65504 becomes inf. If they are not finite before that, find where: "
+            "`tf.debugging.assert_all_finite(features, 'features')`."
+        )
+    if _given_in_float16(training) == "labels":
         return (
             "Leave the labels in float32: each number beyond 65504 becomes inf in a cast to float16. If they are not "
             "finite before that, find where: `tf.debugging.assert_all_finite(labels, 'labels')`."

@@ -6,10 +6,13 @@ import re
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.versions import Keras
+from mpdoctor.knowledge.api_names import FITTING
+from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.semantics.live.errors.dtype_errors import (
     float32_given_for_half,
     half_given_for_float32,
     mismatch_from_failure,
+    mismatch_of_precisions,
 )
 from mpdoctor.semantics.live.errors.missing_modules import (
     OTHER_PYTHON,
@@ -212,11 +215,22 @@ def _remedy_of_refused_result(failure: FailureFacts) -> str | None:
     return "Return it in the weight's own dtype: `tf.cast(…, w.dtype)`." if is_half else None
 
 
+def _is_of_optimizer(failure: FailureFacts) -> bool:
+    """Whether a library's optimizer raised the error, on a line of the program that only asks for the update."""
+    asks = re.search(rf"\.(?:{'|'.join((*APPLYING, 'minimize', *FITTING))})\(", failure.failing_line)
+    return failure.inside == "optimizer" and not failure.raised_by_program and asks is not None
+
+
 def _remedy_of_mismatch(failure: FailureFacts) -> str | None:
     """The remedy for an operation that is given two dtypes."""
     mismatch = mismatch_from_failure(failure)
     if mismatch is None:
         return None
+    if _is_of_optimizer(failure) and mismatch_of_precisions(failure) is not None:
+        return (
+            f"The optimizer combines two dtypes itself: {mismatch.words}. Keep all weights in float32, as `add_weight` "
+            "makes them without a `dtype`, and give it each gradient in the dtype of its weight."
+        )
     return f"Two dtypes are combined: {mismatch.words}. Cast one to the other's: `tf.cast(value, other.dtype)`."
 
 

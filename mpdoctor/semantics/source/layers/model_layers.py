@@ -9,6 +9,7 @@ from functools import cache, lru_cache
 from mpdoctor.facts.half_dtypes import HALF_POLICIES
 from mpdoctor.knowledge.api_names import ADDING_WEIGHTS, FITTING, is_layer_class, is_network, public_name
 from mpdoctor.knowledge.layer_kinds import NORMALIZATION, PREPROCESSING, TEXT, WEIGHTLESS
+from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of
@@ -24,6 +25,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Parameter
 from mpdoctor.program.values import Api, Attribute, Value, known, options, walk
 from mpdoctor.semantics.source.optimizers.gradients import applied_gradients
+from mpdoctor.semantics.source.programs.branches import may_not_run
 from mpdoctor.semantics.source.programs.models import is_model
 
 TRAINING = ("compile", *FITTING)
@@ -140,7 +142,11 @@ def trainings(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
             if isinstance(model, Call) and is_model(model):
                 yield call, model
     models: dict[int, list[Call]] = {}  # by the id of the weights: a step that is followed often names the same ones
-    for apply, gradient in applied_gradients(facts):
+    from mpdoctor.semantics.source.optimizers.gradient_sums import gradients_kept_until  # which asks for layers
+
+    applying = [call for call in facts.method_calls(*APPLYING) if not may_not_run(facts, call.context)]
+    kept = ((apply, gradient) for apply in applying for _, gradient in gradients_kept_until(facts, apply))
+    for apply, gradient in (*applied_gradients(facts), *kept):
         weights = gradient.argument(1, "sources")
         if id(weights) not in models:
             models[id(weights)] = [part for part in walk(weights) if isinstance(part, Call) and is_model(part)]

@@ -30,10 +30,13 @@ from mpdoctor.semantics.wording import receiver_text
 WRAPPER = "mixed_precision.LossScaleOptimizer"
 
 
-def loss_scaled(facts: SourceFacts, apply: Call, gradient: Call, unscales: bool) -> list[Edit] | None:
+def loss_scaled(
+    facts: SourceFacts, apply: Call, gradient: Call, unscales: bool, wrapper: str = ""
+) -> list[Edit] | None:
     """The edits that scale the loss under the tape, in a line behind the one that computes it; in Keras 2 also those
-    that unscale the gradients, unless the loop does so already (`unscales`)."""
-    of, place = receiver_text(facts, apply), argument_at(facts, gradient.location, 0, "target")
+    that unscale the gradients, unless the loop does so already (`unscales`). `wrapper`: what the LossScaleOptimizer is
+    called there, where the gradients are applied by another one."""
+    of, place = wrapper or receiver_text(facts, apply), argument_at(facts, gradient.location, 0, "target")
     name = text_of(facts, place) if place is not None else None
     if not name or not name.isidentifier() or place is None or not _is_called_alike(apply, gradient, of):
         return None
