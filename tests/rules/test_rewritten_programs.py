@@ -189,6 +189,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp406/flagged_variables_applied
     """,
     "by_next": """
+        mp201/flagged_last_round_of_sizes
         mp121/flagged_half_by_hand
         mp202/flagged_in_random_order
         mp112/flagged_layers_in_keras2 mp113/clean_changed_config mp121/flagged_every_layer_of_a_model

@@ -18,6 +18,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Parameter
 from mpdoctor.program.values import Api, Collection, Value, is_api, known, leaves, options
 from mpdoctor.semantics.source.function_names import function_or_activation_named
+from mpdoctor.semantics.source.layers.last_rounds import made_in_rounds, without_hidden
 from mpdoctor.semantics.source.layers.preceding_layers import last_of_sequential
 from mpdoctor.semantics.source.programs.branches import may_be_reached_by
 
@@ -55,16 +56,17 @@ def output_layers(facts: SourceFacts, model: Call, depth: int = 0) -> list[Call]
         if not made and is_nested:
             return []
         layers.extend(made or [layer])
-    return [] if _one_round_ends_in_another_dtype(facts, model, layers) else layers
+    return _of_the_last_round(facts, model, layers)
 
 
-def _one_round_ends_in_another_dtype(facts: SourceFacts, model: Call, layers: list[Call]) -> bool:
-    """Whether a loop makes layers of several kinds, one in each round, of which some give 16 bits and others do not:
-    `for kind in kinds: x = LAYERS[kind]()(x)`. Nobody knows then which of them the last round made."""
+def _of_the_last_round(facts: SourceFacts, model: Call, layers: list[Call]) -> list[Call]:
+    """The layers, where a loop makes them, that its last round may have made; [] where some of these give 16 bits and
+    others do not, so that nobody knows: `for kind in kinds: x = LAYERS[kind]()(x)`."""
     if is_functional(model) and any(isinstance(given, Collection) for given in options(model.argument(1, "outputs"))):
-        return False  # The outputs of several heads, not one output that was made anew in each round.
-    in_rounds = [layer for layer in layers if layer.context.loops > model.context.loops]
-    return len({sixteen_bit_output(facts, layer) is None for layer in in_rounds}) > 1
+        return layers  # of several heads, not of one output that was made anew in each round
+    in_rounds = made_in_rounds(model, layers)
+    differ = len({sixteen_bit_output(facts, layer) is None for layer in in_rounds}) > 1
+    return [] if differ else without_hidden(layers, in_rounds)
 
 
 def _past_layers_that_hand_on(facts: SourceFacts, output: Value | None) -> Value | None:
