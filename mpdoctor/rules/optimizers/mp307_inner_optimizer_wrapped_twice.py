@@ -126,17 +126,10 @@ def _surely_wraps(wrapping: Call, inner: Call) -> bool:
 def _both_happen(facts: SourceFacts, one: Call, other: Call) -> bool:
     """Whether the program reaches both calls; two names for one class (by try and except) count as one call."""
     if (one.location, one.context.callers) == (other.location, other.context.callers):
-        return _are_rounds(one.receiver, other.receiver)
+        return isinstance(other.receiver, Call) and other.receiver.order > one.order  # a model of another round
     if one.context.run != other.context.run or exclude_each_other(one.context, other.context):
         return False
     return not _are_of_one_receiver(facts, one.context, other.context)
-
-
-def _are_rounds(one: Value | None, other: Value | None) -> bool:
-    """Whether two models that one line compiles were made by one line as well: `{n: train(n) for n in (8, 16)}`."""
-    if not isinstance(one, Call) or not isinstance(other, Call):
-        return False
-    return one is not other and one.location == other.location
 
 
 def _are_of_one_receiver(facts: SourceFacts, one: Context, other: Context) -> bool:
