@@ -192,6 +192,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     """,
     "by_next": """
         mp201/flagged_filled_in_a_loop mp201/flagged_layers_by_index
+        mp201/flagged_last_round_of_sizes
         mp121/flagged_half_by_hand
         mp202/flagged_in_random_order
         mp112/flagged_layers_in_keras2 mp113/clean_changed_config mp121/flagged_every_layer_of_a_model

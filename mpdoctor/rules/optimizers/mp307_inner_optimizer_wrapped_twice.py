@@ -74,7 +74,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         in_a_loop = wrapping.context.loops > inner.context.loops and wrapping.context.run == inner.context.run
         if not before and not in_a_loop:
             continue
-        place = place_of(facts, before[0].location, wrapping.location) if before else "in the loop's first round"
+        here = (wrapping.location, wrapping.context.callers)
+        again = not before or (before[0].location, before[0].context.callers) == here
+        place = "in the loop's first round" if again else place_of(facts, before[0].location, wrapping.location)
         yield Finding(
             f"A LossScaleOptimizer already wraps this {name_of_optimizer(inner)} ({place}), and Keras 2 refuses to "
             "wrap it twice: this line raises ValueError.",
@@ -124,7 +126,7 @@ def _surely_wraps(wrapping: Call, inner: Call) -> bool:
 def _both_happen(facts: SourceFacts, one: Call, other: Call) -> bool:
     """Whether the program reaches both calls; two names for one class (by try and except) count as one call."""
     if (one.location, one.context.callers) == (other.location, other.context.callers):
-        return False
+        return isinstance(other.receiver, Call) and other.receiver.order > one.order  # a model of another round
     if one.context.run != other.context.run or exclude_each_other(one.context, other.context):
         return False
     return not _are_of_one_receiver(facts, one.context, other.context)

@@ -45,6 +45,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.policy_settings import library_of
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import is_api
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.moved import ahead_of
 from mpdoctor.semantics.source.edits.policies import set_at_top
@@ -72,6 +73,7 @@ HELP = "Set the policy before the first layer is made: move {it} to the top of t
 HELP_FOR_OPTION = (
     "Set the policy before the first layer is made: move this line up, right behind where the option is read."
 )
+HELP_FOR_CONTEXT = "Set the policy before the first layer is made: make the model inside the `with` block as well."
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -84,10 +86,18 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             yield Finding(
                 f"The policy is set after layers of the model were built: {listed(early)} "
                 f"{'stays' if len(early) == 1 else 'stay'} float32.",
-                HELP.format(it="this line") if policies_written(policy) else HELP_FOR_OPTION,
+                _help(policy),
                 policy.location,
                 fix=_fix(facts, policy, layers),
             )
+
+
+def _help(policy: Call) -> str:
+    function = policy.context.function
+    decorators = function.decorators if function is not None else ()
+    if any(is_api(decorator, "contextlib.contextmanager") for decorator in decorators):
+        return HELP_FOR_CONTEXT
+    return HELP.format(it="this line") if policies_written(policy) else HELP_FOR_OPTION
 
 
 def _fix(facts: SourceFacts, policy: Call, early: list[Call]) -> Fix | None:

@@ -11,7 +11,8 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Parameter
 from mpdoctor.program.values import Collection, Value, known, leaves, options
 from mpdoctor.semantics.source.function_names import function_or_activation_named
-from mpdoctor.semantics.source.layers.output_dtypes import is_application, sixteen_bit_output, sixteen_bits
+from mpdoctor.semantics.source.layers.output_dtypes import is_application, sixteen_bits
+from mpdoctor.semantics.source.layers.last_rounds import of_the_last_round
 from mpdoctor.semantics.source.layers.preceding_layers import last_of_sequential
 from mpdoctor.semantics.source.programs.branches import may_be_reached_by
 
@@ -48,23 +49,8 @@ def output_layers(facts: SourceFacts, model: Call, depth: int = 0) -> list[Call]
         if not made and is_nested:
             return []
         found[layer] = made or [layer]
-    return [layer for last_one in _told_apart(facts, model, found) for layer in found[last_one]]
-
-
-def _told_apart(facts: SourceFacts, model: Call, found: dict[Call, list[Call]]) -> list[Call]:
-    """The layers that may be last. [] where a loop makes, calls or adds several, one in each round, of which some give
-    16 bits and others do not, `for kind in kinds: x = LAYERS[kind]()(x)`: nobody sees which the last round takes. What
-    some rounds add behind another layer, as `if i < last: x = ReLU()(x)`, is left out."""
-    layers = list(found)
-    if len(layers) < 2 or _gives_several(facts, model):
-        return layers
-    in_rounds = [
-        layer for layer in layers if layer.context.loops > model.context.loops or _is_taken_by_a_loop(facts, layer)
-    ]
-    if len({sixteen_bit_output(facts, inner) is None for layer in in_rounds for inner in found[layer]}) > 1:
-        return []
-    of_some = [layer for layer in in_rounds if len(layer.context.branches) > len(model.context.branches)]
-    return [layer for layer in layers if layer not in of_some] or layers
+    last = list(found) if len(found) < 2 or _gives_several(facts, model) else of_the_last_round(facts, model, found)
+    return [layer for last_one in last for layer in found[last_one]]
 
 
 def _gives_several(facts: SourceFacts, model: Call) -> bool:
@@ -74,13 +60,6 @@ def _gives_several(facts: SourceFacts, model: Call) -> bool:
     outputs = [model.argument(1, "outputs")] if is_functional(model) else []
     outputs += [event.value for event in facts.returns_of(call)] if call is not None else []
     return any(isinstance(option, Collection) for output in outputs for option in options(output))
-
-
-def _is_taken_by_a_loop(facts: SourceFacts, layer: Call) -> bool:
-    """Whether a loop calls or adds a layer that was made before it, as `self.stages[i](x)` and `model.add(layer)`."""
-    taken = [call for call in facts.calls if call.callee is layer]
-    taken += [add for add in facts.method_calls("add") if layer in options(add.argument(0, "layer"))]
-    return bool(taken) and all(call.context.loops > layer.context.loops for call in taken)
 
 
 def _past_layers_that_hand_on(facts: SourceFacts, output: Value | None) -> Value | None:

@@ -110,7 +110,8 @@ def sequence_of(kind: str, args: tuple[Value, ...], location: Location) -> Value
         return Collection(location, kind)
     given = contents_of(args[0])
     if len(args) == 1 and isinstance(given, Collection) and given.kind != "dict":
-        return Collection(location, kind, given.items, (), given.open, uniform=given.uniform)
+        ending = given.ending if given.kind != "set" else 0
+        return Collection(location, kind, given.items, (), given.open, ending, given.uniform)
     return None
 
 
