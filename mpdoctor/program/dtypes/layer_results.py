@@ -6,6 +6,7 @@ from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.result_dtypes import INTEGER_LAYERS, UNCERTAIN_LAYERS
+from mpdoctor.knowledge.layer_kinds import OVERRIDDEN_METHODS
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST, VARIABLE, is_policy_in_force, policies_by_name
 from mpdoctor.program.dtypes.library_results import Dtypes, Returned
 from mpdoctor.program.events import Call
@@ -17,10 +18,13 @@ _AROUND_A_LAYER = ("Bidirectional", "TimeDistributed")
 
 
 def dtype_of_parameter(value: Parameter, keras: Keras | None) -> str | None:
-    """AUTOCAST for an input of a layer's `call()` that Keras casts to the compute dtype, None for other parameters.
-    `keras` decides which inputs are cast, as in `dtype_of`."""
+    """AUTOCAST for an input of a layer's `call()` that Keras casts to the compute dtype, and for what its own `call()`
+    hands a method that a class overrides; None for other parameters. `keras` decides which inputs are cast, as in
+    `dtype_of`."""
     function = value.function
-    if function is None or function.name != "call" or function.owner is None:
+    if function is None or function.owner is None:
+        return None
+    if function.name != "call" and not _is_handed_by_call_of_keras(value, function):
         return None
     if keras is not None and not keras.autocasts:
         return None
@@ -34,7 +38,17 @@ def dtype_of_parameter(value: Parameter, keras: Keras | None) -> str | None:
     is_first = value.index == 1
     if not is_first and type(known(value.default)) in (bool, int, float):
         return None  # a number where the caller gives nothing, as Keras itself does
-    return AUTOCAST if is_first or (keras is not None and keras.is_keras3) else None
+    return AUTOCAST if is_first or function.name != "call" or (keras is not None and keras.is_keras3) else None
+
+
+def _is_handed_by_call_of_keras(value: Parameter, function: FunctionFacts) -> bool:
+    """Whether it is a 16-bit tensor that the `call()` of the class's layer in Keras hands this method of it."""
+    first, layers = OVERRIDDEN_METHODS.get(function.name, (0, ()))
+    if not first or function.owner is None or not 1 <= value.index <= first:
+        return False
+    bases = {public_name(base.name) for base in function.owner.library_bases()}
+    overrides_call = any("call" in above.methods for above in function.owner.lineage())
+    return not overrides_call and not bases.isdisjoint(f"keras.layers.{layer}" for layer in layers)
 
 
 def _autocasts(owner: ClassFacts) -> bool:

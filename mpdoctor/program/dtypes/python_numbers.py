@@ -77,12 +77,22 @@ def _is_of_library(counting: Call) -> bool:
 
 
 def _is_static_shape(value: Value) -> bool:
-    """Whether it is `x.shape`, `x.shape.as_list()` or `K.int_shape(x)`: of `tf.shape(x)` the lengths are tensors."""
+    """Whether it is `x.shape`, `x.shape.as_list()` or `K.int_shape(x)`, or a shape that a layer's `build()` is told, of
+    one input or of several: of `tf.shape(x)` the lengths are tensors."""
+    if isinstance(value, Item) and isinstance(value.of, Parameter):
+        value = value.of
+    if isinstance(value, Parameter):
+        return _is_of_build(value)
     if isinstance(value, Call):
         method = value.method
         of_shape = method == "as_list" and value.receiver is not None and _is_static_shape(value.receiver)
         return of_shape or method in ("get_shape", "int_shape")
     return isinstance(value, Attribute) and value.name == "shape"
+
+
+def _is_of_build(parameter: Parameter) -> bool:
+    function = parameter.function
+    return function is not None and function.name == "build" and function.owner is not None and function.owner.is_layer
 
 
 def kind_of_number(value: Value, depth: int = 0) -> str | None:
