@@ -8,11 +8,10 @@ from collections.abc import Iterator
 
 from mpdoctor.knowledge.api_names import kind_of_class
 from mpdoctor.program.events import Call
-from mpdoctor.program.instances import class_of
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
 from mpdoctor.program.values import Api, Attribute, Value, options
 from mpdoctor.source.interpreter.call_inlining import inline_call
-from mpdoctor.source.interpreter.calls.callees import TRANSPARENT, closure_of
+from mpdoctor.source.interpreter.calls.callees import TRANSPARENT
 from mpdoctor.source.interpreter.calls.calls import call_value
 from mpdoctor.source.interpreter.calls.metaclass_calls import tell_metaclass
 from mpdoctor.source.interpreter.containers import spread_out
@@ -20,7 +19,7 @@ from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
 from mpdoctor.source.interpreter.settings.data_classes import default_of_field, remember_members
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import Closure, Scope
-from mpdoctor.source.syntax_nodes import SETTING_UP
+from mpdoctor.source.syntax_nodes import SETTING_UP, nodes_of_own_body
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
@@ -44,7 +43,9 @@ def execute_def(state: State, node: ast.FunctionDef | ast.AsyncFunctionDef) -> b
         elif isinstance(decorator, Attribute) and decorator.name in ("setter", "deleter", "getter"):
             is_accessor = True
         elif not _is_transparent(decorator):
-            value = _result_of_decorator(state, decorator, value, method, written[id(decorator)])
+            from mpdoctor.source.interpreter.calls.decorators import result_of_decorator  # few functions have one
+
+            value = result_of_decorator(state, decorator, value, method, written[id(decorator)])
             method = _method_in(state, value) or method
     if not is_accessor:
         state.bind(node.name, value)
@@ -58,102 +59,6 @@ def _method_in(state: State, value: Value) -> Closure | None:
     """The method of the class at hand that a value is."""
     of = value.of if isinstance(value, Defined) and state.scope.is_class else None
     return state.closures.get(id(of)) if isinstance(of, FunctionFacts) and of.owner is state.owner else None
-
-
-def _result_of_decorator(state: State, decorator: Value, value: Value, closure: Closure, written: ast.expr) -> Value:
-    """The result of a decorator of the user's own for a function; of other decorators the result is not known."""
-    if _is_own(decorator):
-        made = call_value(state, decorator, (value,), closure.facts.location)
-        is_itself = isinstance(made, Defined) and made.of is closure.facts
-        wrapper = closure_of(state, made) if isinstance(made, Defined) and not is_itself else None
-        if wrapper is not None:
-            state.closures[id(wrapper.facts)].is_wrapper = True
-        if is_itself or (wrapper is not None and _hands_on(wrapper)):
-            return value
-        closure.facts.changed_by.append(decorator)
-        if not state.scope.is_class and (isinstance(made, Defined) or _is_called(made)):
-            closure.is_wrapped = True
-            return made
-        method = None if wrapper is None else _method_from_wrapper(state, wrapper, closure, written)
-        if method is not None:
-            closure.is_wrapped = True
-            return Defined(closure.facts.location, method.facts, closure=method)
-    closure.is_inlinable = False
-    return Call(closure.facts.location, decorator, (value,), (), state.context, state.next_order())
-
-
-def _method_from_wrapper(state: State, wrapper: Closure, of: Closure, decorator: ast.expr) -> Closure | None:
-    """The method that takes the place of a decorated one: the wrapper's body, with the name, the class and the
-    arguments of the decorated method. None for a wrapper that is no plain function of the object itself."""
-    parameters = wrapper.node.args.args
-    is_special = of.is_static or of.is_classmethod or of.is_property or of.facts.name in SETTING_UP
-    if not state.scope.is_class or isinstance(wrapper.node, ast.Lambda) or wrapper.is_generator:
-        return None
-    if is_special or not (parameters or wrapper.node.args.vararg):
-        return None
-    facts = state.module.facts_of_nodes.get(id(decorator))
-    if not isinstance(facts, FunctionFacts):
-        facts = dataclasses.replace(of.facts, changed_by=[])
-        state.walk.side_effects.set(state.module.facts_of_nodes, id(decorator), facts)
-    method = dataclasses.replace(wrapper, facts=facts, is_wrapper=True, stands_for=of)
-    if id(facts) not in state.closures:
-        state.module.closures.append(method)
-    state.closures[id(facts)] = method
-    return method
-
-
-def _hands_on(wrapper: Closure) -> bool:
-    """Whether a decorator's wrapper returns what the decorated function returns for the same arguments: it ends in
-    `return function(*args, **kwargs)`, or returns a name that holds this and nothing else, under no context manager."""
-    nodes = list(_own_nodes(wrapper.node))
-    is_managed = any(isinstance(node, (ast.With, ast.AsyncWith)) for node in nodes)
-    if isinstance(wrapper.node, ast.Lambda) or wrapper.is_generator or is_managed:
-        return False
-    returned = [node.value for node in nodes if isinstance(node, ast.Return)]
-    results = [result for value in returned for result in _what_it_holds(value, nodes)]
-    return bool(results) and all(_is_handed_all(result, wrapper.node.args) for result in results)
-
-
-def _what_it_holds(returned: ast.expr | None, nodes: list[ast.AST]) -> list[ast.expr | None]:
-    """What a returned expression stands for: of a name all that is assigned to it, None where it is given a value in
-    another way; anything else itself."""
-    if not isinstance(returned, ast.Name):
-        return [returned]
-    names = [node for node in nodes if isinstance(node, ast.Name) and node.id == returned.id]
-    bound = [node for node in names if not isinstance(node.ctx, ast.Load)]
-    assigned = [value for target, value in _assignments(nodes) if target in bound]
-    return [*assigned] if bound and len(assigned) == len(bound) else [None]
-
-
-def _assignments(nodes: list[ast.AST]) -> Iterator[tuple[ast.expr, ast.expr | None]]:
-    """(target, value) of each assignment among these nodes."""
-    for node in nodes:
-        if isinstance(node, ast.Assign):
-            yield from ((target, node.value) for target in node.targets)
-        elif isinstance(node, ast.AnnAssign):
-            yield node.target, node.value
-
-
-def _is_handed_all(result: ast.expr | None, parameters: ast.arguments) -> bool:
-    """Whether it is the call of a name with just these parameters."""
-    if not isinstance(result, ast.Call) or not isinstance(result.func, ast.Name):
-        return False
-    positional = [node.arg for node in (*parameters.posonlyargs, *parameters.args)]
-    positional += [] if parameters.vararg is None else ["*" + parameters.vararg.arg]
-    named: list[tuple[str | None, str]] = [(node.arg, node.arg) for node in parameters.kwonlyargs]
-    named += [] if parameters.kwarg is None else [(None, parameters.kwarg.arg)]
-    is_positional = [ast.unparse(argument) for argument in result.args] == positional
-    return is_positional and [(keyword.arg, ast.unparse(keyword.value)) for keyword in result.keywords] == named
-
-
-def _is_own(decorator: Value) -> bool:
-    """Whether it is a function or a class of the user's own, or an object that can be called."""
-    return isinstance(decorator, Defined) or _is_called(decorator)
-
-
-def _is_called(made: Value) -> bool:
-    own = class_of(made)
-    return own is not None and own.kind is None and own.find_method("__call__") is not None
 
 
 def evaluate_lambda(state: State, node: ast.Lambda) -> Value:
@@ -301,14 +206,4 @@ def _parameter_names(arguments: ast.arguments) -> tuple[str, ...]:
 
 def _is_generator(node: FunctionNode) -> bool:
     """Whether the function's own body has a `yield`."""
-    return any(isinstance(inner, (ast.Yield, ast.YieldFrom)) for inner in _own_nodes(node))
-
-
-def _own_nodes(node: FunctionNode) -> Iterator[ast.AST]:
-    """The nodes of a function's own body, without those of functions and classes inside it."""
-    waiting: list[ast.AST] = [node.body] if isinstance(node, ast.Lambda) else list(node.body)
-    while waiting:
-        inner = waiting.pop()
-        yield inner
-        if not isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-            waiting.extend(ast.iter_child_nodes(inner))
+    return any(isinstance(inner, (ast.Yield, ast.YieldFrom)) for inner in nodes_of_own_body(node))
