@@ -1,4 +1,5 @@
-"""Edits where a float32 and a 16-bit tensor are combined: one is cast to the dtype of the other, there or where made."""
+"""Edits where a float32 and a 16-bit tensor are combined: one is cast to the dtype of the other, there or where it is
+made."""
 
 from __future__ import annotations
 
