@@ -238,6 +238,11 @@ class ModelFacts:
         """Whether any layer computes in float16 or bfloat16."""
         return any(layer.compute_dtype in HALF for layer in self.layers)
 
+    @property
+    def computes_in_float16(self) -> bool:
+        """Whether any layer computes in float16, where a gradient may be lost for lack of a loss scale."""
+        return any(layer.compute_dtype == "float16" for layer in self.layers)
+
     def half_output(self, activations: tuple[str, ...] = ()) -> str | None:
         """The 16-bit dtype in which an output of the model is known to come, from a layer with one of these
         activations."""

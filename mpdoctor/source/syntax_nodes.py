@@ -57,3 +57,13 @@ def _is_counted_or_turned(value: ast.BinOp | ast.Constant, target: ast.Attribute
     if isinstance(value, ast.Constant):
         return isinstance(value.value, bool)
     return isinstance(value.op, _COUNTING) and ast.unparse(value.left) == ast.unparse(target)
+
+
+def nodes_of_own_body(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Iterator[ast.AST]:
+    """The nodes of a function's own body, without those of functions and classes inside it."""
+    waiting: list[ast.AST] = [node.body] if isinstance(node, ast.Lambda) else list(node.body)
+    while waiting:
+        inner = waiting.pop()
+        yield inner
+        if not isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            waiting.extend(ast.iter_child_nodes(inner))

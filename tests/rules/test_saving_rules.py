@@ -341,6 +341,15 @@ def test_what_an_optimizer_keeps_is_saved(power: str, config: str, after: str | 
     assert (finding.code, done) == ("MP314", None if after is None else OPTIMIZER.format(power=power, config=after))
 
 
+def test_where_the_advice_names_some_entries_alone_it_shows_that_there_are_more() -> None:
+    several = "self.a, self.b, self._floor = a, b, floor"
+    text = OPTIMIZER.format(power="power", config="").replace("self._floor = floor", several)
+    text = text.replace("power=1.0,", "power=1.0, a=1, b=2,")
+    (finding,) = findings_in(facts_of(text, "3"))
+    assert finding.help.endswith('"power": self.power, "a": self.a, "b": self.b, …}`.')
+    assert finding.fix is not None and finding.fix.title == "Save `power`, `a`, `b` and `floor` in get_config"
+
+
 def test_an_older_name_is_saved_by_keras_2_alone() -> None:
     text = OPTIMIZER.format(power="power", config="").replace("floor", "decay").replace("import keras", HEAD_OF_BOTH)
     text = text.replace("keras.config.set_dtype_policy", "keras.mixed_precision.set_global_policy")

@@ -30,7 +30,7 @@ from mpdoctor.knowledge.dtypes.result_dtypes import (
 from mpdoctor.program.command_line import without_command_line
 from mpdoctor.program.dtypes.array_dtypes import dtype_of_array
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST
-from mpdoctor.program.dtypes.promotion import WHOLE, promoted
+from mpdoctor.program.dtypes.promotion import are_integers, promoted
 from mpdoctor.program.dtypes.python_numbers import are_floats, kind_of_number, leaves, spread
 from mpdoctor.program.events import Call
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
@@ -210,7 +210,7 @@ def _of_kept_dtype(dtypes: Dtypes, function: str, call: Call, depth: int) -> str
     elements = spread(first)
     if are_floats(elements):
         return "float32"
-    if function in FLOATS_OF_INTEGERS and _is_of_keras_ops(call) and _are_integers(dtypes, elements, depth):
+    if function in FLOATS_OF_INTEGERS and _is_of_keras_ops(call) and are_integers(dtypes, elements, depth):
         return "float32"
     is_list = bool(elements) and elements[0] is not first
     return dtypes.agreed(elements, depth) if is_list else _of_single(dtypes, first, call, depth)
@@ -233,14 +233,6 @@ def _of_joined(dtypes: Dtypes, function: str, call: Call, depth: int) -> str | N
 
 def _is_of_keras_ops(call: Call) -> bool:
     return isinstance(call.callee, Api) and public_name(call.callee.name).startswith("keras.ops.")
-
-
-def _are_integers(dtypes: Dtypes, values: Sequence[Value], depth: int) -> bool:
-    """Whether they are Python's integers, or integer tensors."""
-    return bool(values) and all(
-        {kind_of_number(leaf) for leaf in leaves(value)} == {"int"} or dtypes.of(value, depth) in WHOLE
-        for value in values
-    )
 
 
 def _knows_autocast(dtypes: Dtypes, joined: Sequence[Value], depth: int) -> bool:

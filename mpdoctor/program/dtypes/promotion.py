@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mpdoctor.knowledge.dtypes.result_dtypes import KEEPING_INTEGERS, TAKING_FLOATS_FOR_FLOAT32
 from mpdoctor.program.dtypes.array_dtypes import dtype_of_array
-from mpdoctor.program.dtypes.python_numbers import are_floats, is_number, may_be_floats, spread
+from mpdoctor.program.dtypes.python_numbers import are_floats, is_number, kind_of_number, leaves, may_be_floats, spread
 from mpdoctor.program.values import Collection, Value, agreed
 
 if TYPE_CHECKING:
@@ -38,3 +38,11 @@ def _dtype_that_counts(dtypes: Dtypes, function: str, value: Value, depth: int) 
     if is_number(value):
         return "float32" if function in TAKING_FLOATS_FOR_FLOAT32 and are_floats((value,)) else ""
     return dtypes.of(value, depth) or dtype_of_array(value, lambda named: dtypes.named(named, depth + 1))
+
+
+def are_integers(dtypes: Dtypes, values: Sequence[Value], depth: int) -> bool:
+    """Whether they are Python's integers, or integer tensors."""
+    return bool(values) and all(
+        {kind_of_number(leaf) for leaf in leaves(value)} == {"int"} or dtypes.of(value, depth) in WHOLE
+        for value in values
+    )

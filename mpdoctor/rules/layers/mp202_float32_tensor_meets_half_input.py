@@ -60,7 +60,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT
-from mpdoctor.finding import Edit, Finding, Fix, Severity
+from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.result_dtypes import ALWAYS_FLOAT32
 from mpdoctor.program.dtypes.layer_results import is_weight
@@ -68,7 +68,6 @@ from mpdoctor.program.dtypes.library_results import default_of
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Api, Value, known
 from mpdoctor.semantics.live.errors.dtype_error_causes import (
     has_a_reason_of_its_own,
@@ -78,18 +77,18 @@ from mpdoctor.semantics.live.errors.dtype_error_causes import (
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.source.edits.casts import cast
 from mpdoctor.semantics.source.edits.expressions import argument_at, safe_fix
-from mpdoctor.semantics.source.edits.made.tensors import is_said_at, made_in
 from mpdoctor.semantics.source.edits.met_operands import (
     cast_where_it_meets,
     dtype_of_expression,
+    dtype_of_input,
     dtype_written,
+    fix_by_dtype_of_input,
     pairs_that_meet,
     with_elements,
 )
 from mpdoctor.semantics.source.edits.syntax_trees import location_of
 from mpdoctor.semantics.source.edits.updates import advice_for_update
-from mpdoctor.semantics.source.edits.uses import meets_float32_elsewhere
-from mpdoctor.semantics.source.layers.float32_meetings import float32_meetings, is_wide
+from mpdoctor.semantics.source.layers.float32_meetings import float32_meetings
 from mpdoctor.semantics.source.layers.layer_variables import RAW
 from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes, is_half, mixed_operands
 from mpdoctor.semantics.source.layers.numbers_first import ALWAYS, COMMUTING, NumberFirst, numbers_before_half
@@ -176,7 +175,7 @@ def _finding_of_branches(facts: SourceFacts, call: Call, wide: Value, half: Valu
     )
     return Finding(
         f"{problem}: a graph, which fit() builds, refuses two dtypes, and this line raises under a mixed policy.",
-        _help(wide, text, _dtype_of_input(facts, call, (half,)) or "x.dtype"),
+        _help(wide, text, dtype_of_input(facts, call, (half,)) or "x.dtype"),
         call.location,
     )
 
@@ -185,7 +184,7 @@ def _finding_of_number(facts: SourceFacts, met: NumberFirst) -> Finding:
     """The finding for a float that stands before a 16-bit tensor."""
     call, number, tensor, position = met
     place = argument_at(facts, call.location, position, "x")
-    text, dtype = text_at(facts, place or number.location), _dtype_of_input(facts, call, (tensor,))
+    text, dtype = text_at(facts, place or number.location), dtype_of_input(facts, call, (tensor,))
     written = f"`{text}`" if text else "the number"
     value = known(number)
     is_float16 = "float16" in half_dtypes(facts, tensor, call.context)
@@ -212,7 +211,7 @@ def _finding(
 ) -> Finding:
     """The finding for one line. `name`: the argument in whose place the float32 tensor stands where it is not given,
     else ""."""
-    text, dtype = expression_text(facts, wide), _dtype_of_input(facts, event, operands)
+    text, dtype = expression_text(facts, wide), dtype_of_input(facts, event, operands)
     side = f"`{name}`, where it is not given," if name else float32_side(facts, event, wide)
     if isinstance(wide, Call) and is_weight(wide):  # of `add_weight(…, autocast=False)`
         side = "A weight that is made without autocast"
@@ -223,7 +222,7 @@ def _finding(
         said = dtype or dtype_of_expression(pairs_that_meet(facts, event), lambda v: is_half(facts, v, event.context))
         is_decay = any(map(is_weight_decay, operands))
         help = HELP_FOR_COUNT if is_count else HELP_FOR_DECAY if is_decay else _help(wide, text, said or "x.dtype")
-        fix = _fix(facts, event, operands, dtype) if dtype and not is_count and not is_decay else None
+        fix = fix_by_dtype_of_input(facts, event, operands, dtype) if dtype and not is_count and not is_decay else None
     return Finding(
         f"{side} is float32 and is combined with the layer's 16-bit {kind_of_half(facts, event, operands)}: this line "
         "raises under a mixed policy.",
@@ -252,50 +251,6 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
         layer=failure.layer,
         evidence={**evidence_of(failure), **({"told_by": "MP212"} if was_given_float32_states(failure) else {})},
     )
-
-
-def _dtype_of_input(facts: SourceFacts, event: Call | Operation, operands: tuple[Value, ...]) -> str:
-    """An expression for the input's dtype on this line: of the parameter that meets the tensor, else of the layer (its
-    inputs may be a list or a dict), else of a name on the line; "" where there is none."""
-    context = event.context
-    names = [
-        operand.name for operand in operands if isinstance(operand, Parameter) and operand.function is context.function
-    ]
-    if names:
-        return f"{names[0]}.dtype"
-    method = context.function
-    while method is not None and method.owner is None:
-        method = method.enclosing
-    if method is not None and method.self_name:
-        return f"{method.self_name}.compute_dtype"
-    named = dtype_written(pairs_that_meet(facts, event), lambda value: is_half(facts, value, context))
-    return named or ""
-
-
-def _fix(facts: SourceFacts, event: Call | Operation, operands: tuple[Value, ...], dtype: str) -> Fix | None:
-    """The edits that give every float32 tensor there the input's dtype: where the tensor is made, else where it is
-    combined."""
-    function, name = event.context.function, dtype.partition(".")[0]
-    if function is None or (name not in function.parameters and dtype.endswith(".compute_dtype")):
-        return None
-    wide = [operand for operand in operands if is_wide(facts, operand, event.context)]
-    pairs = pairs_that_meet(facts, event)
-    casts = [
-        _cast(facts, event, operand, dtype) or cast_where_it_meets(facts, operand, pairs, dtype) for operand in wide
-    ]
-    return safe_fix(f"Cast to `{dtype}`", *casts)
-
-
-def _cast(facts: SourceFacts, event: Call | Operation, wide: Value, dtype: str) -> Edit | list[Edit] | None:
-    """The edit that casts it where it is made, on the same path through the same function, if the dtype has a name
-    there, and if no other line needs it as it is."""
-    if not isinstance(wide, Call | Operation) or wide.context.function is not event.context.function:
-        return None
-    if isinstance(wide, Call) and (is_call_of(wide, *RAW) or not isinstance(wide.callee, Api)):
-        return None
-    if not is_said_at(facts, wide.location, event, dtype) or meets_float32_elsewhere(facts, wide, event):
-        return None
-    return made_in(facts, wide, event, dtype) or cast(facts, wide.location, dtype)
 
 
 def _help(value: Value, text: str, dtype: str) -> str:

@@ -237,13 +237,17 @@ def _help(facts: SourceFacts, apply: Call, gradient: Call, unscales: bool) -> st
     where = "Before that" if is_without_tape(gradient) else "Inside the tape"
     if gradient.argument(2, "output_gradients") is not None:
         where, loss = f"{where} multiply by the `output_gradients` and add up, `loss = tf.reduce_sum(…)`;", "loss"
-    if facts.keras.is_keras3 or unscales:
-        scale = "scale_loss" if facts.keras.is_keras3 else "get_scaled_loss"
-        return f"{where} write `scaled_loss = {of}.{scale}({loss})`, and differentiate `scaled_loss`."
-    return (
-        f"{where} write `scaled_loss = {of}.get_scaled_loss({loss})`, differentiate `scaled_loss`, and then "
-        f"unscale: `gradients = {of}.get_unscaled_gradients(gradients)`."
-    )
+    return f"{where} {_what_to_write(of, loss, facts.keras.is_keras3, unscales)}."
+
+
+def _what_to_write(of: str, loss: str, is_keras3: bool, unscales: bool = False) -> str:
+    """The lines that scale the loss, and unscale the gradients if they have to and nothing `unscales` them yet."""
+    scale = "scale_loss" if is_keras3 else "get_scaled_loss"
+    scaled = f"write `scaled_loss = {of}.{scale}({loss})`,"
+    if is_keras3 or unscales:
+        return f"{scaled} and differentiate `scaled_loss`"
+    unscaled = f"`gradients = {of}.get_unscaled_gradients(gradients)`"
+    return f"{scaled} differentiate `scaled_loss`, and then unscale: {unscaled}"
 
 
 def _name_of_loss(facts: SourceFacts, gradient: Call) -> str:
@@ -258,7 +262,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     if seen is None or seen.is_scaled or seen.grows or seen.scaled_by_another or fixed_factor(training) is not None:
         return
     shrinks = seen.shrinks
-    if not shrinks and (training.model.keras.is_keras3 or not _computes_in_float16(training)):
+    if not shrinks and (training.model.keras.is_keras3 or not training.model.computes_in_float16):
         return
     yield Finding(
         "The loss was never scaled, but the gradients are divided by the loss scale: every applied "
@@ -275,12 +279,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
 
 def _live_help(training: TrainingFacts) -> str:
     of = "self.optimizer" if _is_step_of_library(training) else "optimizer"
-    inside = (
-        f"inside the tape write `scaled_loss = {of}.scale_loss(loss)`, and differentiate `scaled_loss`"
-        if training.model.keras.is_keras3
-        else f"inside the tape write `scaled_loss = {of}.get_scaled_loss(loss)`, differentiate `scaled_loss`, and then "
-        f"unscale: `gradients = {of}.get_unscaled_gradients(gradients)`"
-    )
+    inside = f"inside the tape {_what_to_write(of, 'loss', training.model.keras.is_keras3)}"
     if not _is_step_of_library(training):
         return f"{capitalized(inside)}."
     return (
@@ -299,8 +298,3 @@ def _is_step_of_library(training: TrainingFacts) -> bool:
     a `train_step` of its own: Keras' scales the loss."""
     call = training.model.call
     return call.kind == "fit" and call.location is not None and training.applied_at == call.location
-
-
-def _computes_in_float16(training: TrainingFacts) -> bool:
-    """Whether a layer computes in float16; where none does, no gradient is lost for lack of a loss scale."""
-    return any(layer.compute_dtype == "float16" for layer in training.model.layers)

@@ -69,6 +69,7 @@ from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
+MOST_SHOWN = 3  # entries of a configuration; an edit writes all
 # The arguments that Keras' own `Optimizer` and its subclasses save; in Keras 2 the older names as well.
 SAVED_BY_OPTIMIZER = OF_EVERY_OPTIMIZER | {"name"}
 OF_KERAS2 = frozenset(("lr", "decay"))
@@ -91,7 +92,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             initializer = own.methods["__init__"]
             required = [name for name in dropped if name not in initializer.defaults]
             held = {name: kept_as[name] for name in dropped}
-            fix = unsafe_fix("Save it in get_config", with_entries(facts, own.location, held))
+            title = f"Save {listed([f'`{name}`' for name in dropped])} in get_config"
+            fix = unsafe_fix(title, with_entries(facts, own.location, held))
             yield dataclasses.replace(_finding(own.name, held, own.location, required), fix=fix)
 
 
@@ -108,7 +110,8 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 def _finding(class_name: str, dropped: dict[str, str], location: Location, required: Sequence[str] = ()) -> Finding:
     """The finding for a class. `dropped` maps each argument to the attribute that stores it; `required` names those
     without a default."""
-    entries = ", ".join(f'"{name}": self.{attribute}' for name, attribute in list(dropped.items())[:3])
+    entries = ", ".join(f'"{name}": self.{attribute}' for name, attribute in list(dropped.items())[:MOST_SHOWN])
+    entries += ", …" if len(dropped) > MOST_SHOWN else ""
     return Finding(
         f"{class_name} does not save {listed([f'`{name}`' for name in dropped])} in its `get_config`: "
         + _consequence(dropped, required),

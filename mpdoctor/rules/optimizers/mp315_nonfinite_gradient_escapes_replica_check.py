@@ -86,9 +86,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
-    computes = any(layer.compute_dtype == "float16" for layer in model.layers)
     is_keras_own = model.wrapper is not None and not model.wrapper.module.startswith("mpdoctor.")
-    if model.may_train and is_keras_own and model.replicas > 1 and computes:
+    if model.may_train and is_keras_own and model.replicas > 1 and model.computes_in_float16:
         yield Finding(
             f"{model.replicas} replicas train in float16, and Keras 3 checks only the first replica's gradients: an "
             "overflow on another replica is written into the weights as inf or NaN.",

@@ -7,24 +7,21 @@ import dataclasses
 from collections.abc import Iterator
 
 from mpdoctor.knowledge.api_names import kind_of_class
+from mpdoctor.program.events import Call
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
 from mpdoctor.program.values import Api, Attribute, Value, options
 from mpdoctor.source.interpreter.call_inlining import inline_call
+from mpdoctor.source.interpreter.calls.callees import TRANSPARENT
 from mpdoctor.source.interpreter.calls.calls import call_value
 from mpdoctor.source.interpreter.calls.metaclass_calls import tell_metaclass
 from mpdoctor.source.interpreter.containers import spread_out
-from mpdoctor.source.interpreter.decorators import (
-    FunctionNode,
-    is_transparent,
-    method_in,
-    own_nodes,
-    result_of_decorator,
-)
 from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
 from mpdoctor.source.interpreter.settings.data_classes import default_of_field, remember_members
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import Closure, Scope
-from mpdoctor.source.syntax_nodes import SETTING_UP
+from mpdoctor.source.syntax_nodes import SETTING_UP, nodes_of_own_body
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 def execute_def(state: State, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
@@ -45,15 +42,23 @@ def execute_def(state: State, node: ast.FunctionDef | ast.AsyncFunctionDef) -> b
             closure.is_property = True
         elif isinstance(decorator, Attribute) and decorator.name in ("setter", "deleter", "getter"):
             is_accessor = True
-        elif not is_transparent(decorator):
+        elif not _is_transparent(decorator):
+            from mpdoctor.source.interpreter.calls.decorators import result_of_decorator  # few functions have one
+
             value = result_of_decorator(state, decorator, value, method, written[id(decorator)])
-            method = method_in(state, value) or method
+            method = _method_in(state, value) or method
     if not is_accessor:
         state.bind(node.name, value)
         if state.owner is not None and state.scope.is_class:
             assert isinstance(state.owner.methods, dict)
             state.owner.methods[node.name] = method.facts
     return True
+
+
+def _method_in(state: State, value: Value) -> Closure | None:
+    """The method of the class at hand that a value is."""
+    of = value.of if isinstance(value, Defined) and state.scope.is_class else None
+    return state.closures.get(id(of)) if isinstance(of, FunctionFacts) and of.owner is state.owner else None
 
 
 def evaluate_lambda(state: State, node: ast.Lambda) -> Value:
@@ -184,6 +189,11 @@ def _setting_up_first(closure: Closure) -> int:
     return SETTING_UP.index(name) if name in SETTING_UP and closure.facts.owner is not None else len(SETTING_UP)
 
 
+def _is_transparent(decorator: Value) -> bool:
+    made = decorator.callee if isinstance(decorator, Call) else decorator
+    return isinstance(made, Api) and made.is_(*TRANSPARENT)
+
+
 def _parameter_names(arguments: ast.arguments) -> tuple[str, ...]:
     names = [node.arg for node in (*arguments.posonlyargs, *arguments.args)]
     if arguments.vararg is not None:
@@ -196,4 +206,4 @@ def _parameter_names(arguments: ast.arguments) -> tuple[str, ...]:
 
 def _is_generator(node: FunctionNode) -> bool:
     """Whether the function's own body has a `yield`."""
-    return any(isinstance(inner, (ast.Yield, ast.YieldFrom)) for inner in own_nodes(node))
+    return any(isinstance(inner, (ast.Yield, ast.YieldFrom)) for inner in nodes_of_own_body(node))

@@ -11,8 +11,8 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Parameter
 from mpdoctor.program.values import Collection, Value, known, leaves, options
 from mpdoctor.semantics.source.function_names import function_or_activation_named
-from mpdoctor.semantics.source.layers.output_dtypes import is_application, sixteen_bits
 from mpdoctor.semantics.source.layers.last_rounds import of_the_last_round
+from mpdoctor.semantics.source.layers.output_dtypes import is_application, sixteen_bits
 from mpdoctor.semantics.source.layers.preceding_layers import last_of_sequential
 from mpdoctor.semantics.source.programs.branches import may_be_reached_by
 

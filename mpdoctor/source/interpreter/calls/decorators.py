@@ -1,4 +1,4 @@
-"""What a decorator makes of a function or a method, followed where the program defines the decorator."""
+"""What a decorator of the user's own makes of a function: the function itself, another one, or what is not known."""
 
 from __future__ import annotations
 
@@ -9,21 +9,14 @@ from collections.abc import Iterator
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
-from mpdoctor.program.values import Api, Value
-from mpdoctor.source.interpreter.calls.callees import TRANSPARENT, closure_of
+from mpdoctor.program.values import Value
+from mpdoctor.source.interpreter.calls.callees import closure_of
 from mpdoctor.source.interpreter.calls.calls import call_value
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import Closure
-from mpdoctor.source.syntax_nodes import SETTING_UP
+from mpdoctor.source.syntax_nodes import SETTING_UP, nodes_of_own_body
 
-FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _SETTING_POLICY = ("set_global_policy", "set_dtype_policy", "set_policy")
-
-
-def method_in(state: State, value: Value) -> Closure | None:
-    """The method of the class at hand that a value is."""
-    of = value.of if isinstance(value, Defined) and state.scope.is_class else None
-    return state.closures.get(id(of)) if isinstance(of, FunctionFacts) and of.owner is state.owner else None
 
 
 def result_of_decorator(state: State, decorator: Value, value: Value, closure: Closure, written: ast.expr) -> Value:
@@ -72,7 +65,7 @@ def _hands_on(wrapper: Closure) -> bool:
     """Whether a decorator's wrapper returns what the decorated function returns for the same arguments: it ends in
     `return function(*args, **kwargs)`, or returns a name that holds this and nothing else, under no context
     manager, and sets no policy."""
-    nodes = list(own_nodes(wrapper.node))
+    nodes = list(nodes_of_own_body(wrapper.node))
     if isinstance(wrapper.node, ast.Lambda) or wrapper.is_generator or any(map(_is_managed_or_sets_policy, nodes)):
         return False
     returned = [node.value for node in nodes if isinstance(node, ast.Return)]
@@ -126,18 +119,3 @@ def _is_own(decorator: Value) -> bool:
 def _is_called(made: Value) -> bool:
     own = class_of(made)
     return own is not None and own.kind is None and own.find_method("__call__") is not None
-
-
-def is_transparent(decorator: Value) -> bool:
-    made = decorator.callee if isinstance(decorator, Call) else decorator
-    return isinstance(made, Api) and made.is_(*TRANSPARENT)
-
-
-def own_nodes(node: FunctionNode) -> Iterator[ast.AST]:
-    """The nodes of a function's own body, without those of functions and classes inside it."""
-    waiting: list[ast.AST] = [node.body] if isinstance(node, ast.Lambda) else list(node.body)
-    while waiting:
-        inner = waiting.pop()
-        yield inner
-        if not isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-            waiting.extend(ast.iter_child_nodes(inner))
