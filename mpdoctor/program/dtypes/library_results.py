@@ -289,7 +289,7 @@ _RESULTS: dict[str, Callable[[Dtypes, Call, int], str | None]] = {
         ("tensorflow.scan", "tensorflow.foldl", "tensorflow.foldr"),
         lambda dtypes, call, depth: _of_functions(dtypes, call.argument(0, "fn"), depth),
     ),
-    **dict.fromkeys(("tensorflow.map_fn", "tensorflow.vectorized_map"), _of_mapped),
+    **dict.fromkeys(("tensorflow.map_fn", "tensorflow.vectorized_map", "keras.backend.map_fn"), _of_mapped),
     **dict.fromkeys(REARRANGING, _of_list),
     **dict.fromkeys(DECLARING, _of_python_function),
 }
