@@ -52,7 +52,27 @@ _FORMS = (
         "token with a prefix",
         r"""(?<![A-Za-z0-9]) (?P<secret> (?: hf_ | api_org_ | gh[pousr]_ | github_pat_ | gl(?:pat|dt|rt|ft|ptt|cbt)-
         | npm_ | pypi- | dckr_[po]at_ | [sr]k_(?:live|test)_ | whsec_ | xox[abceprs]- | xapp- | do[op]_v1_ | nvapi-
-        | lin_api_ | figd_ | shpat_ | ya29\. | SG\. ) [\w.-]{16,} )""",
+        | lin_api_ | figd_ | shpat_ | ya29\. | SG\. | ATATT3 | AGE-SECRET-KEY- ) [\w.-]{16,} )""",
+    ),
+    _kind_by_form(
+        "token with a short prefix",
+        r"(?<![\w-]) (?P<secret> (?: r8_ | gsk_ | xai- | pplx- | dapi ) [\w-]{24,} )",
+        lambda text: looks_random(re.split("[_-]|dapi", text, maxsplit=1)[1], SHORTEST_TOKEN),
+    ),
+    _kind_by_form("token of a Telegram bot", r"(?<![\w.-]) (?P<secret> \d{8,10}:AA[\w-]{30,} )"),
+    _kind_by_form(
+        "password behind a user",
+        r"""\b (?: auth \s{0,2} = \s{0,2} \( | login\( | (?:HTTP)?(?:Basic|Digest)?Auth\( ) \s{0,3}
+        (?: "[^"\n]{1,100}" | '[^'\n]{1,100}' )
+        \s{0,3} , \s{0,3} (?P<quote> ["'] ) (?P<secret> (?: (?!(?P=quote))[^\n] )+ ) (?P=quote)""",
+        lambda text: not _is_placeholder(text),
+    ),
+    _kind_by_form(
+        "password of a command",
+        r"""\b (?: curl [^\n]{0,200}? \s (?:-u|--user) [\s=]{1,3} ["']? [^\s:"']{1,100} :
+        | (?: sshpass | docker\ login ) [^\n]{0,200}? \s -p [\s=]{0,3} ["']?
+        | mysql(?:dump|admin)? \s [^\n]{0,200}? (?<=\s) -p ["']? ) (?P<secret> [^\s"',]+ )""",
+        lambda text: not _is_placeholder(text),
     ),
     _kind_by_form(
         "key of an API that begins with sk-",
@@ -127,7 +147,8 @@ _OPTION = re.compile(
     r"(?<![\w.-])--(?P<name>[A-Za-z][\w.-]*)(?:=|\s{1,4}|[\\]{0,2}[\"']\s{0,2},\s{0,3}(?=[\\]{0,2}[\"']))(?!-)"
 )
 _VALUE = re.compile(
-    rf"""[rbfuRBFU]{{0,2}} (?: \\?" (?P<double> [^"\n]{{1,{ENOUGH}}} ) | \\?' (?P<single> [^'\n]{{1,{ENOUGH}}} ) )
+    rf"""\(? [rbfuRBFU]{{0,2}} \\?" (?:"")? (?P<double> [^"\n]{{1,{ENOUGH}}} )
+    | \(? [rbfuRBFU]{{0,2}} \\?' (?:'')? (?P<single> [^'\n]{{1,{ENOUGH}}} )
     | (?P<bare> [^\s"'`,;&|)\]}}<>]{{1,{ENOUGH}}} )""",
     re.VERBOSE,
 )
