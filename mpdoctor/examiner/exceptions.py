@@ -21,10 +21,18 @@ _BEHIND_USER_CODE = re.compile(r"^    \w+: *(\S.*)$", re.M)  # "    TypeError: w
 def first_line(error: BaseException) -> str:
     """The exception in one short line, without the kernel that TensorFlow names before its words and behind them, and
     without what autograph writes before the words of an error in traced code."""
-    text = str(error).strip()
+    text = text_of_error(error).strip()
     in_traced_code = _BEHIND_USER_CODE.search(text) if text.startswith("in user code:") else None
     lines = (in_traced_code.group(1) if in_traced_code else text).splitlines() or [""]
     return f"{type(error).__name__}: {_KERNEL.sub('', lines[0]).strip()}"[:200]
+
+
+def text_of_error(error: BaseException) -> str:
+    """What the exception says. A user's may raise when it is asked, and an exception of any kind."""
+    try:
+        return str(error)
+    except BaseException as broken:
+        return f"(its text cannot be shown: {type(broken).__name__})"
 
 
 def chain_of(error: BaseException) -> Iterator[BaseException]:

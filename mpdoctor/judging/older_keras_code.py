@@ -30,9 +30,9 @@ GONE = ("MP102", "MP407", "MP310")
 _PROVING = ("MP102", "MP407")
 LAST_KERAS_2 = (2, 15)
 # `with amp.scale_loss(loss, optimizer):` is apex, which is PyTorch's.
-_KERAS3_ONLY = re.compile(r"^(?!\s*with\b).*\bscale_loss\(|\bloss_scale_factor\b", re.MULTILINE)
+_KERAS3_ONLY = re.compile(r"^(?![^\S\n]*with\b).*\bscale_loss\(|\bloss_scale_factor\b", re.MULTILINE)
 _MODULES_OF_KERAS3 = re.compile(r"\bkeras\.(?:ops|config|random|distribution|tree)\b|\bfrom\s+keras\s+import\s+ops\b")
-_PACKAGE = re.compile(r"^\s*(?:import|from)\s+keras\b", re.MULTILINE)
+_PACKAGE = re.compile(r"^[^\S\n]*(?:import|from)\s+keras\b", re.MULTILINE)
 BECAUSE = "the project asks for no certain one, and this uses names that Keras 3 has removed"
 
 

@@ -13,7 +13,7 @@ _IN_PROGRAM = re.compile(
     rf"""(?:environ\s*\[\s*{_NAMED}\s*\]\s*=|(?:setdefault|putenv)\(\s*{_NAMED}\s*,|{_NAMED}\s*:"""
     rf"""|(?<![\w.]){VARIABLE}\s*=|\bconfig\.set_backend\()\s*["'](?P<name>\w+)["']"""
 )
-_IN_NOTEBOOK = re.compile(rf"^[#\s]*%(?:set_)?env\s+{VARIABLE}\s*=?\s*(?P<name>\w+)", re.MULTILINE)
+_IN_NOTEBOOK = re.compile(rf"^(?:#|[^\S\n])*%(?:set_)?env\s+{VARIABLE}\s*=?\s*(?P<name>\w+)", re.MULTILINE)
 _IMPORTS = re.compile(r"^(?:import|from)\s+(?P<name>jax|tensorflow)\b", re.MULTILINE)
 
 

@@ -63,7 +63,7 @@ _MODULES = frozenset(
     for name in names.split()
 )
 _IMPORTS = re.compile(
-    r"^\s*(?:import\s+(?P<module>(?:keras|tensorflow)[\w.]+)"
+    r"^[^\S\n]*(?:import\s+(?P<module>(?:keras|tensorflow)[\w.]+)"
     r"|from\s+(?P<package>(?:keras|tensorflow)[\w.]*)\s+import\s+(?P<names>.+))",
     re.MULTILINE,
 )

@@ -10,7 +10,7 @@ from mpdoctor.knowledge.keras_backends import backend_of_imports, backends_in_pr
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.project.declared_versions.keras_backend import backend_around
 
-_IMPORTS_KERAS = re.compile(r"^\s*(?:import|from)\s+keras\b", re.MULTILINE)
+_IMPORTS_KERAS = re.compile(r"^[^\S\n]*(?:import|from)\s+keras\b", re.MULTILINE)
 
 
 class KerasBackends:

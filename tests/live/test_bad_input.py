@@ -155,6 +155,15 @@ def test_a_script_that_raises_after_its_model_keeps_what_was_seen(project: Path)
 
 
 @pytest.mark.slow
+@pytest.mark.slow
+@needs_tensorflow
+def test_an_exception_that_cannot_be_shown_is_told_by_its_class(project: Path) -> None:
+    odd = "class Odd(BaseException):\n    def __str__(self):\n        raise self\n\nraise Odd\n"
+    done = examine(project, write(project, MODEL + odd))
+    assert done.report["crashed"] == []
+    assert "Odd: (its text cannot be shown: Odd)" in done.finding("MP002")["message"], str(done)
+
+
 @needs_tensorflow
 def test_a_missing_package_is_named(project: Path) -> None:
     done = examine(project, write(project, "import tensorflow\nimport no_such_package_of_mine\n"))

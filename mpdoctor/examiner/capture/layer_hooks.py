@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, NamedTuple, Pro
 
 from mpdoctor.examiner.capture.layer_calls import LayerCalls, dtype_name, flat_tensors, is_symbolic
 from mpdoctor.examiner.capture.origins import Origins
-from mpdoctor.examiner.exceptions import chain_of
+from mpdoctor.examiner.exceptions import chain_of, text_of_error
 from mpdoctor.examiner.process.user_code import class_location, ran_own_code
 from mpdoctor.facts.half_dtypes import HALF
 
@@ -174,7 +174,7 @@ class LayerHooks:
         if self.failed is None:
             return None
         layer, left_with = self.failed.layer, self.failed.left_with
-        is_it = layer.name in str(error) or any(cause is left_with for cause in chain_of(error))
+        is_it = layer.name in text_of_error(error) or any(cause is left_with for cause in chain_of(error))
         return layer if is_it else None
 
     def note_failure(self, layer: KerasLayer, error: BaseException, given: Arguments) -> None:

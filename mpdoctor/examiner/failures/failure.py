@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Iterator
 
 from mpdoctor.examiner.capture.layer_calls import dtype_name, flat_tensors
 from mpdoctor.examiner.capture.layer_hooks import WHOLE, Arguments, FailedCall
-from mpdoctor.examiner.exceptions import chain_of
+from mpdoctor.examiner.exceptions import chain_of, text_of_error
 from mpdoctor.examiner.failures.library_frames import inside_from_frames
 from mpdoctor.examiner.failures.missing_modules import folder_of_missing_module
 from mpdoctor.examiner.failures.parts import part_of_error
@@ -101,7 +101,7 @@ def _batches(session: Session) -> Iterator[BatchFacts]:
 
 def failure_from_exception(error: BaseException, during: During) -> FailureFacts:
     """What the exception and its frames tell alone."""
-    text = _text(error)
+    text = text_of_error(error)
     frames = _frames(error, text)
     own = [frame for frame in frames if frame.own]
     return FailureFacts(
@@ -119,14 +119,7 @@ def failure_from_exception(error: BaseException, during: During) -> FailureFacts
 
 def all_frames(error: BaseException) -> list[Frame]:
     """The user's and the libraries', outermost first."""
-    return [*_frames(error, _text(error)), *_frames_of_origin(error)]
-
-
-def _text(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception as broken:  # a user's exception whose __str__ raises
-        return f"(its text cannot be shown: {type(broken).__name__})"
+    return [*_frames(error, text_of_error(error)), *_frames_of_origin(error)]
 
 
 def _raised_in_python(text: str) -> str:

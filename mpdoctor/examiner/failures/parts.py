@@ -9,7 +9,7 @@ import linecache
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Callable, Iterator
 
-from mpdoctor.examiner.exceptions import chain_of
+from mpdoctor.examiner.exceptions import chain_of, text_of_error
 from mpdoctor.examiner.process.user_code import is_own
 from mpdoctor.facts.failure import Frame, PartFacts, PartKind
 from mpdoctor.facts.location import Location
@@ -200,7 +200,7 @@ def _is_own(module: str) -> bool:
 def _function_of_pipeline(error: BaseException, frames: list[Frame]) -> PartFacts | None:
     """The user's function that ran innermost, in a program's tf.data; its operations do not say whose they are."""
     paths = [frame.path.replace("\\", "/") for frame in frames]
-    text = str(error).partition("Errors may have originated from an input operation")[0]
+    text = text_of_error(error).partition("Errors may have originated from an input operation")[0]
     in_operation = "IteratorGetNext" in text and hasattr(error, "op")
     if not in_operation and not any("/tensorflow/python/data/" in path or "/data_adapters/" in path for path in paths):
         return None

@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Iterator
 from urllib.parse import urlsplit
 
+from mpdoctor.examiner.exceptions import text_of_error
 from mpdoctor.examiner.process.patching import replace_method
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class StandIns:
                     return get_file(*args, **kwargs)
             except Exception as error:
                 known = (*NO_DOWNLOAD, *_url_errors_of_program())
-                if not isinstance(error, known) and not str(error).startswith(FETCH_FAILURE):
+                if not isinstance(error, known) and not text_of_error(error).startswith(FETCH_FAILURE):
                     raise
                 self._silent_servers.add(server)
                 made = self._from_address(address)

@@ -14,7 +14,7 @@ from mpdoctor.project.declared_versions.legacy_keras import FOLDERS, STARTS, is_
 from mpdoctor.project.declared_versions.pins import files_named, text_of
 
 # `ENV NAME jax` of a Dockerfile, `NAME: jax` of YAML, `export NAME=jax`
-_SETTING = re.compile(rf"""(?<![\w$]){VARIABLE}["']?\s*(?:[=:]|\s)\s*["']?(?P<name>\w+)""")
+_SETTING = re.compile(rf"""(?<![\w$]){VARIABLE}["']?(?:\s*[=:]\s*|\s+)["']?(?P<name>\w+)""")
 _REQUIREMENTS = (
     *("requirements*.txt", "requirements*.in", "*[-_]requirements.txt", "pyproject.toml", "setup.py", "setup.cfg"),
     *("Pipfile", "environment*.y*ml", "conda*.y*ml"),

@@ -22,7 +22,7 @@ _PROJECTS = (
     *("*compose*.y*ml", "environment*.y*ml", "tox.ini", "README*", "LICENSE*"),
 )
 # `ENV NAME 1` of a Dockerfile, `NAME: "1"` of YAML, `export NAME=1`; what TensorFlow takes for a yes (environment.py)
-_SETTING = re.compile(rf"""(?<![\w$]){LEGACY_KERAS}["']?\s*(?:[=:]|\s)\s*["']?(?P<value>[\w$\{{]*)""")
+_SETTING = re.compile(rf"""(?<![\w$]){LEGACY_KERAS}["']?(?:\s*[=:]\s*|\s+)["']?(?P<value>[\w$\{{]*)""")
 # Whole texts of a program: what stands before a command, or is given to one
 _IN_COMMAND = re.compile(
     rf"""(?P<quote>["'])(?:\w+=\S*\s+){{0,20}}{LEGACY_KERAS}=(?:1|[Tt]rue)(?:\s+\w+=[^\s"']*){{0,20}}\s*"""

@@ -13,11 +13,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from mpdoctor.finding import Diagnosis, Finding
-from mpdoctor.reporters.privacy.secrets import without_secrets
+from mpdoctor.reporters.privacy.secrets import HIDDEN, hidden_anywhere, without_secrets
 from mpdoctor.reporters.string_walk import strings_of, with_every_string
 
 HOME, USER = "~", "<user>"
 MOST_USERS = 100  # that a diagnosis names by their home directories: one with more was made up
+MOST_SECRETS = 20  # that are looked for where nothing but their value tells them
 SHORTEST_SECRET = 6
 # Accounts that tell nothing about anybody, and words that are more often a layer, an optimizer or a folder than a name.
 NO_NAMES = frozenset(
@@ -134,8 +135,12 @@ def without_private(diagnosis: Diagnosis, surroundings: Surroundings) -> Diagnos
     """The diagnosis without home directories, user names and secrets, so that anybody may read it."""
     named = {name for text in set(strings_of(diagnosis)) for home in _HOMES for name in home.findall(text)}
     users = [user for user in sorted({*surroundings.users, *sorted(named)[:MOST_USERS]}) if _identifies_somebody(user)]
-    clean = _cleaner(surroundings, sorted(users, key=len, reverse=True))
+    found: set[str] = set()
+    clean = _cleaner(surroundings, sorted(users, key=len, reverse=True), found)
     shown = with_every_string(diagnosis, lambda text, _: clean(text))
+    # `password='…'` tells of a word without a sign what it is: in the message of an exception, say
+    for value in hidden_anywhere(found)[:MOST_SECRETS]:
+        shown = with_every_string(shown, lambda text, _, value=value: text.replace(value, HIDDEN))  # type: ignore[misc]
     findings = tuple(map(_fit_to_what_is_shown, diagnosis.findings, shown.findings))
     return dataclasses.replace(shown, findings=findings, redacted=True)
 
@@ -144,7 +149,8 @@ def _identifies_somebody(user: str) -> bool:
     return len(user) > 1 and user.lower() not in NO_NAMES
 
 
-def _cleaner(surroundings: Surroundings, users: list[str]) -> Callable[[str], str]:
+def _cleaner(surroundings: Surroundings, users: list[str], found: set[str]) -> Callable[[str], str]:
+    """A function that cleans a text; `found` gains the secrets that were in it."""
     secrets = sorted(surroundings.secrets, key=lambda secret: -len(secret[1]))
     homes = _literal_homes(surroundings.home)
     names = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(map(re.escape, users))})(?![A-Za-z0-9])") if users else None
@@ -153,7 +159,7 @@ def _cleaner(surroundings: Surroundings, users: list[str]) -> Callable[[str], st
     def clean(text: str) -> str:
         for name, value in secrets:
             text = text.replace(value, f"${name}")
-        text = without_secrets(text)
+        text = without_secrets(text, found)
         for home in homes:
             text = home.sub(HOME, text)
         for pattern in _HOMES:

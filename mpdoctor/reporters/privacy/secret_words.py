@@ -9,7 +9,7 @@ from enum import Enum
 _SECRET = frozenset((
     "accesskey", "accesstoken", "accountkey", "apikey", "apisecret", "apitoken", "authtoken", "clientsecret",
     "credential", "credentials", "passcode", "passphrase", "passwd", "password", "passwort", "privatekey",
-    "pwd", "secret", "secretkey", "secrets",
+    "pgpassword", "pwd", "secret", "secretkey", "secrets",
 ))  # fmt: skip
 # "key", "token" and "pass" are more often those of a dict, of a text and of a network: they are secrets after these.
 _BEFORE_KEY = frozenset((

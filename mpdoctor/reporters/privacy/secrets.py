@@ -7,7 +7,7 @@ anew within what it has searched, and what is given to a name is read when its n
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.reporters.privacy.secret_words import ALONE, Name, kind_of_name, looks_random, words_of_name
@@ -20,16 +20,35 @@ SHORTEST_TOKEN, SHORTEST_KEY = 12, 20
 
 @dataclass(frozen=True)
 class SecretKind:
-    """`hide`: the text with every secret of this kind replaced."""
+    """`places`: where in a text the secrets of this kind begin and end, in their order."""
 
     name: str
-    hide: Callable[[str], str]
+    places: Callable[[str], Iterable[tuple[int, int]]]
+
+    def hide(self, text: str, found: set[str] | None = None) -> str:
+        """The text with every secret of this kind replaced; `found` gains them."""
+        parts, behind = [], 0
+        for start, end in self.places(text):
+            parts += [text[behind:start], HIDDEN]
+            behind = end
+            if found is not None:
+                found.add(text[start:end])
+        return "".join([*parts, text[behind:]]) if parts else text
 
 
-def without_secrets(text: str) -> str:
+def without_secrets(text: str, found: set[str] | None = None) -> str:
     for kind in KINDS:
-        text = kind.hide(text)
+        text = kind.hide(text, found)
     return text
+
+
+def hidden_anywhere(found: Iterable[str]) -> list[str]:
+    """Those among hidden texts that are secrets wherever they stand, too, the longest first. Of credentials in an
+    address, "user:password", it is the password."""
+    values = {text.rpartition(":")[2] for text in found}
+    return sorted(
+        (value for value in values if looks_random(value, SHORTEST_TOKEN)), key=lambda value: (-len(value), value)
+    )
 
 
 # --- by their own form ------------------------------------------------------------------------------------------------
@@ -37,13 +56,10 @@ def _kind_by_form(name: str, pattern: str, is_secret: Callable[[str], bool] = bo
     """What its group "secret" matches is hidden."""
     compiled = re.compile(pattern, re.VERBOSE)
 
-    def hidden(match: re.Match[str]) -> str:
-        if not is_secret(match["secret"]):
-            return match.group()
-        before, after = match.start("secret") - match.start(), match.end("secret") - match.start()
-        return match.group()[:before] + HIDDEN + match.group()[after:]
+    def places(text: str) -> Iterator[tuple[int, int]]:
+        return (match.span("secret") for match in compiled.finditer(text) if is_secret(match["secret"]))
 
-    return SecretKind(name, lambda text: compiled.sub(hidden, text))
+    return SecretKind(name, places)
 
 
 _IN_URL = r"[^\s\"'<>`\\]"
@@ -52,7 +68,27 @@ _FORMS = (
         "token with a prefix",
         r"""(?<![A-Za-z0-9]) (?P<secret> (?: hf_ | api_org_ | gh[pousr]_ | github_pat_ | gl(?:pat|dt|rt|ft|ptt|cbt)-
         | npm_ | pypi- | dckr_[po]at_ | [sr]k_(?:live|test)_ | whsec_ | xox[abceprs]- | xapp- | do[op]_v1_ | nvapi-
-        | lin_api_ | figd_ | shpat_ | ya29\. | SG\. ) [\w.-]{16,} )""",
+        | lin_api_ | figd_ | shpat_ | ya29\. | SG\. | ATATT3 | AGE-SECRET-KEY- ) [\w.-]{16,} )""",
+    ),
+    _kind_by_form(
+        "token with a short prefix",
+        r"(?<![\w-]) (?P<secret> (?: r8_ | gsk_ | xai- | pplx- | dapi ) [\w-]{24,} )",
+        lambda text: looks_random(re.split("[_-]|dapi", text, maxsplit=1)[1], SHORTEST_TOKEN),
+    ),
+    _kind_by_form("token of a Telegram bot", r"(?<![\w.-]) (?P<secret> \d{8,10}:AA[\w-]{30,} )"),
+    _kind_by_form(
+        "password behind a user",
+        r"""\b (?: auth \s{0,2} = \s{0,2} \( | login\( | (?:HTTP)?(?:Basic|Digest)?Auth\( ) \s{0,3}
+        (?: "[^"\n]{1,100}" | '[^'\n]{1,100}' )
+        \s{0,3} , \s{0,3} (?P<quote> ["'] ) (?P<secret> (?: (?!(?P=quote))[^\n] )+ ) (?P=quote)""",
+        lambda text: not _is_placeholder(text),
+    ),
+    _kind_by_form(
+        "password of a command",
+        r"""\b (?: curl [^\n]{0,200}? \s (?:-u|--user) [\s=]{1,3} ["']? [^\s:"']{1,100} :
+        | (?: sshpass | docker\ login ) [^\n]{0,200}? \s -p [\s=]{0,3} ["']?
+        | mysql(?:dump|admin)? \s [^\n]{0,200}? (?<=\s) -p ["']? ) (?P<secret> [^\s"',]+ )""",
+        lambda text: not _is_placeholder(text),
     ),
     _kind_by_form(
         "key of an API that begins with sk-",
@@ -127,7 +163,8 @@ _OPTION = re.compile(
     r"(?<![\w.-])--(?P<name>[A-Za-z][\w.-]*)(?:=|\s{1,4}|[\\]{0,2}[\"']\s{0,2},\s{0,3}(?=[\\]{0,2}[\"']))(?!-)"
 )
 _VALUE = re.compile(
-    rf"""[rbfuRBFU]{{0,2}} (?: \\?" (?P<double> [^"\n]{{1,{ENOUGH}}} ) | \\?' (?P<single> [^'\n]{{1,{ENOUGH}}} ) )
+    rf"""\(? [rbfuRBFU]{{0,2}} \\?" (?:"")? (?P<double> [^"\n]{{1,{ENOUGH}}} )
+    | \(? [rbfuRBFU]{{0,2}} \\?' (?:'')? (?P<single> [^'\n]{{1,{ENOUGH}}} )
     | (?P<bare> [^\s"'`,;&|)\]}}<>]{{1,{ENOUGH}}} )""",
     re.VERBOSE,
 )
@@ -152,19 +189,18 @@ def _kind_by_name(name: str, head: re.Pattern[str], is_secret: Callable[[re.Matc
     A head within what is hidden already does not count. A head whose value is no secret may contain another one: in
     `X-Note: password=…` the name before the colon is not the secret's."""
 
-    def hide(text: str) -> str:
-        parts, end, at = [], 0, 0
+    def places(text: str) -> Iterator[tuple[int, int]]:
+        at = 0
         while match := head.search(text, at):
             value = _VALUE.match(text, match.end())
             way = value.lastgroup if value else None
             at = match.end("name")
             if value is not None and way is not None and is_secret(match, value[way], way):
-                parts += [text[end : value.start(way)], HIDDEN]
                 rest = _REST[way].match(text, value.start(way))
-                at = end = rest.end() if rest else value.end()
-        return "".join([*parts, text[end:]])
+                at = rest.end() if rest else value.end()
+                yield value.start(way), at
 
-    return SecretKind(name, hide)
+    return SecretKind(name, places)
 
 
 def _is_placeholder(value: str) -> bool:

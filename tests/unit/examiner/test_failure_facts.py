@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mpdoctor.examiner.exceptions import chain_of
+from mpdoctor.examiner.exceptions import chain_of, first_line
 from mpdoctor.examiner.failures.failure import failure_from_exception
 from mpdoctor.examiner.failures.library_frames import inside_from_frames
+from mpdoctor.examiner.failures.parts import _function_of_pipeline
 from mpdoctor.examiner.process.user_code import is_own
 from mpdoctor.facts.failure import FailureFacts, Frame
 from mpdoctor.facts.location import Location
@@ -205,3 +206,14 @@ def test_an_error_is_made_from_what_it_says_and_not_from_what_was_handled() -> N
     assert list(chain_of(third)) == [third]
     second.ag_error_metadata = object()  # type: ignore[attr-defined]  # autograph's mark
     assert list(chain_of(third)) == [third, second, first]
+
+
+@pytest.mark.parametrize("kind", [Exception, BaseException])
+def test_an_exception_whose_text_raises_is_told_without_it(kind: type[BaseException]) -> None:
+    class Odd(kind):  # type: ignore[misc,valid-type]
+        def __str__(self) -> str:
+            raise self
+
+    assert failure_from_exception(Odd(), "script").message == "(its text cannot be shown: Odd)"
+    assert first_line(Odd()) == "Odd: (its text cannot be shown: Odd)"
+    assert _function_of_pipeline(Odd(), []) is None

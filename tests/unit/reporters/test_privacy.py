@@ -123,6 +123,16 @@ def test_a_token_in_the_environment_may_be_longer_than_any_path() -> None:
     assert surroundings_from_environment({"A_TOKEN": token}).secrets == (("A_TOKEN", token),)
 
 
+@pytest.mark.parametrize("told", ["password='{}'", "https://ann:{}@h/x", "Authorization: Bearer {}"])
+def test_a_secret_that_is_named_in_one_place_is_hidden_in_every_other(told: str) -> None:
+    secret = "Q7f3kL9xZp2Vb8Nd4Rt6Yw1J"
+    skipped = (Skipped("a", f"cannot log in with {secret}"), Skipped("b", told.format(secret)))
+    shown = without_private(samples.diagnosis(skipped=skipped), Surroundings()).skipped
+    assert [secret in text.reason for text in shown] == [False, False]
+    word = (Skipped("a", "the training stops"), Skipped("b", told.format("training")))
+    assert without_private(samples.diagnosis(skipped=word), Surroundings()).skipped[0] == word[0]
+
+
 def test_a_diagnosis_says_that_it_is_redacted() -> None:
     redacted = without_private(samples.one_error(), ANN)
     assert (redacted.redacted, samples.one_error().redacted) == (True, False)

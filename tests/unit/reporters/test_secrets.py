@@ -22,6 +22,25 @@ SECRETS = {
         ("glpat-abcdefghij0123456789", "***"),
         ("xoxb-123456789012-abcdefghijkl", "***"),
         ("SG.abcdefghijklmnop.qrstuvwxyz", "***"),
+        ("ATATT3xFfGF0abcdefghijklmnop", "***"),
+        ("AGE-SECRET-KEY-1QQQQQQQQQQQQQQQQQQ", "***"),
+    ],
+    "token with a short prefix": [
+        (f"gsk_{RANDOM} r8_{RANDOM}", "*** ***"),
+        (f"xai-{RANDOM}, pplx-{RANDOM}", "***, ***"),
+        (f"dapi{HEX[:32]}", "***"),
+    ],
+    "token of a Telegram bot": [("bot 123456789:AAHabcdefghijklmnopqrstuvwxyz01234", "bot ***")],
+    "password behind a user": [
+        ("requests.get(u, auth=('maria', 'geheim'))", "requests.get(u, auth=('maria', '***'))"),
+        ('server.login("maria", "geheim")', 'server.login("maria", "***")'),
+        ("HTTPBasicAuth('maria', \"it's\")", "HTTPBasicAuth('maria', \"***\")"),
+    ],
+    "password of a command": [
+        ("curl -s -u maria:geheim https://h", "curl -s -u maria:*** https://h"),
+        ("sshpass -p geheim ssh h", "sshpass -p *** ssh h"),
+        ("docker login -u maria -p geheim h", "docker login -u maria -p *** h"),
+        ("mysql -u root -pgeheim db", "mysql -u root -p*** db"),
     ],
     "key of an API that begins with sk-": [("sk-proj-abcDEF0123456789xyz", "***")],
     "key of AWS": [("AKIAABCDEFGHIJKLMNOP", "***")],
@@ -72,6 +91,11 @@ SECRETS = {
         (f"--input-key {RANDOM}", "--input-key ***"),
     ],
     "what is given to a name": [
+        ("password = ('geheim')", "password = ('***')"),
+        ("password = '''geheim'''", "password = '''***'''"),
+        ('password = """geheim"""', 'password = """***"""'),
+        ("password=fubar1 x", "password=*** x"),
+        ("PGPASSWORD=geheim1 psql", "PGPASSWORD=*** psql"),
         ("password = 'swordfish'", "password = '***'"),
         ("X-Note: password=swordfish x", "X-Note: password=*** x"),
         ("password=abcX-Note: password=swordfish x", "password=*** password=*** x"),
@@ -106,6 +130,17 @@ SECRETS = {
     ],
 }
 READABLE = [
+    "password=(name)",
+    "r8_of_a_very_long_name_of_a_layer_in_a_model",
+    "xai-explanations-of-attributions",
+    "curl -u maria https://h",
+    "python -u train.py:main",
+    "mysql -p db",
+    "docker run -p 8080:80 image",
+    "login('maria', password)",
+    "auth=(user, password)",
+    "login_layer(name='a', kind='b')",
+    "12:AA",
     "key_dim=64",
     "monkey='banana1234567890123'",
     "token_count = 12",
@@ -194,6 +229,7 @@ PIECES = [
     *("key=", 'key="', "password=", "password='", "--key ", "--key", "://", "@", "a.", "eyJ", "sk-", "-----BEGIN "),
     *("-----BEGIN PRIVATE KEY-----", "Authorization: ", "Cookie: ", "?key=", "&sig=", "https://h/", "hooks/", "x"),
     *(" ", "\n", '"', "'", "\\", "=", ":", "(", "[", "-", "_", "/", "AKIA", "hf_", "login(", ": str | x", "1"),
+    *("auth=('", "', '", "curl ", " -u a:", "docker login ", " -p", "mysql", "123456789:AA", "r8_", "dapi"),
     "a.--key",
 ]
 
