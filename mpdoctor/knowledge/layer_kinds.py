@@ -20,6 +20,9 @@ WEIGHTLESS = words(
     """
 )
 
+# Those of `keras.layers` from which others derive (in 2.4, 2.10, 2.15 or Keras 3.15).
+BASES = words("Layer Wrapper RNN Attention Conv1D Conv2D Conv3D Dropout Embedding JaxLayer")
+
 # What `super().get_config()` gives a layer of one's own, in every Keras, as long as it is given no shape of a batch.
 OF_BASE_CONFIG = words("name trainable dtype")
 

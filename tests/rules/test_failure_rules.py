@@ -805,6 +805,18 @@ TABLE: list[tuple[str, FailureFacts, list[str], tuple[str, ...]]] = [
         ("The optimizer combines two dtypes itself", "Keep all weights in float32"),
     ),
     (
+        "nothing-is-trainable",
+        raised("ValueError", "not enough values to unpack (expected 2, got 0)", "training", inside="optimizer"),
+        ["MP901"],
+        ("no weight of the model is trainable", "before compile()"),
+    ),
+    (
+        "nothing-to-unpack-elsewhere",
+        raised("ValueError", "not enough values to unpack (expected 2, got 0)", "training", inside="data"),
+        ["MP901"],
+        ("Fix this line",),
+    ),
+    (
         "two-dtypes-in-an-optimizer-of-the-program",
         raised(
             "InvalidArgumentError",

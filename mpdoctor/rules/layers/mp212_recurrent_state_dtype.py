@@ -63,6 +63,7 @@ from mpdoctor.semantics.source.edits.layers import in_float32
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances
 from mpdoctor.semantics.source.layers.later_inputs import given_to_call
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
+from mpdoctor.semantics.source.programs.branches import is_asked_for_others
 from mpdoctor.semantics.wording import quoted
 
 SEVERITY = Severity.ERROR
@@ -98,7 +99,7 @@ def _states_handed_over(facts: SourceFacts) -> Iterator[Finding]:
             states = _spread(call.argument(1, "initial_state") or call.keyword("states"))
             given = [handed for state in states for handed in (state, *given_to_call(facts, state))]
             state = _first_float32(facts, (part for handed in given for part in _spread(handed)))
-            if state is not None and not asks_for_dtype(call.context):
+            if state is not None and not asks_for_dtype(call.context) and not is_asked_for_others(call, layer):
                 of, fix = callee_text(facts, call.location), _cast_where_called(facts, call)
                 finding = _finding(facts, state, layer.method, of, call.location, fix)
                 told.setdefault((state.location, id(layer)), {}).setdefault(call.location, finding)

@@ -209,6 +209,18 @@ def _remedy_of_dtype_in_text(failure: FailureFacts) -> str | None:
     return f'`{written[1]}` is a text here, such as "float16": write `tf.as_dtype({written[1]}).{refused[1]}`.'
 
 
+def _remedy_of_no_gradients(failure: FailureFacts) -> str | None:
+    """The remedy where the LossScaleOptimizer of tf_keras and of TensorFlow 2.15 takes apart the pairs of gradients and
+    weights, and there are none; a bare optimizer does nothing then (measured there; 2.4, 2.10 and Keras 3 pass)."""
+    unpacked = re.search(r"not enough values to unpack \(expected 2, got 0\)\s*$", failure.said_by_library)
+    if unpacked is None or failure.inside not in ("optimizer", "loss scaling"):
+        return None
+    return (
+        "The LossScaleOptimizer is given no gradients: no weight of the model is trainable. Set `trainable = True` for "
+        "the layers that are to learn, before compile()."
+    )
+
+
 def _remedy_of_refused_result(failure: FailureFacts) -> str | None:
     """The remedy where the result of a constraint cannot be assigned to its weight: it is 16-bit, and that float32."""
     is_half = half_given_for_float32(failure) is not None
@@ -260,6 +272,7 @@ def remedy_from_failure(failure: FailureFacts) -> str | None:
         or _remedy_of_bare_optimizer(failure)
         or _remedy_of_numpy_function(failure.said_by_library)
         or _remedy_of_dtype_in_text(failure)
+        or _remedy_of_no_gradients(failure)
     )
     if certain is not None:
         return certain

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TypeGuard
 
+from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.knowledge.layer_kinds import BASES
 from mpdoctor.program.context import Branch, Context
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
-from mpdoctor.program.values import MISSING, Attribute, Item, Unknown, Value, certainly_known, known, options
+from mpdoctor.program.values import (
+    MISSING,
+    Api,
+    Attribute,
+    Collection,
+    Item,
+    Unknown,
+    Value,
+    certainly_known,
+    is_api,
+    known,
+    options,
+)
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 
 FLOAT32 = ("float32", "fp32", "32")
@@ -220,3 +235,24 @@ def may_not_run(facts: SourceFacts, context: Context) -> bool:
     """Whether a line is guarded by any question but `hasattr(optimizer, "get_scaled_loss")`. A program of Keras 2 runs
     what that question guards wherever it scales; Keras 3 never has that method."""
     return context.guarded and (facts.keras.is_keras3 or not context.only_wrapped)
+
+
+def is_asked_for_others(call: Call, layer: Call) -> bool:
+    """Whether a layer, one of Keras', is called only where the program asks for layers of other classes: `step(h, h) if
+    isinstance(step, MultiHeadAttention) else step(h)`, where this one is among the steps."""
+    answered = (each for branch in call.context.branches for each in _answered(branch))
+    kinds = [asked.argument(1) for asked, is_so in answered if is_so and _asks_for_class_of(asked, layer)]
+    return any(_is_none_of(layer, kind) for kind in kinds)
+
+
+def _asks_for_class_of(asked: Value, layer: Call) -> TypeGuard[Call]:
+    if not isinstance(asked, Call) or not is_api(asked.callee, "builtins.isinstance"):
+        return False
+    return any(option is layer for option in options(asked.argument(0)))
+
+
+def _is_none_of(layer: Call, kind: Value | None) -> bool:
+    kinds = kind.items if isinstance(kind, Collection) else (kind,)
+    names = {public_name(each.name) if isinstance(each, Api) else "" for each in kinds}
+    last = {name.rpartition(".")[2] for name in names if name.startswith("keras.layers.")}
+    return 0 < len(last) == len(names) and last.isdisjoint({layer.method, *BASES})
