@@ -73,13 +73,3 @@ TAKING_TEXT = TEXT | {"DynamicEmbedding"}
 NOT_FLOATING = TEXT | words("Input InputLayer IntegerLookup Discretization CategoryEncoding")
 # Attributes of a layer that list its weights.
 WEIGHT_LISTS = ("trainable_weights", "trainable_variables", "weights", "variables", "non_trainable_weights")
-
-_ATTENTION = ("MultiHeadAttention", "GroupQueryAttention", "GroupedQueryAttention")
-# Methods that the `call()` of Keras' layers calls with 16-bit tensors, for a class to override: how many come first,
-# and of which layers (Keras 3.15, tf_keras 2.21, TensorFlow 2.15 and 2.10). Their masks have other dtypes.
-OVERRIDDEN_METHODS = {
-    "_compute_attention": (3, _ATTENTION),
-    "_masked_softmax": (1, _ATTENTION),
-    "_calculate_scores": (2, ("Attention", "AdditiveAttention")),
-    "convolution_op": (1, ("Conv1D", "Conv2D", "Conv3D", "Convolution1D", "Convolution2D", "Convolution3D")),
-}

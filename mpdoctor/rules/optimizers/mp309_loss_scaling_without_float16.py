@@ -4,7 +4,8 @@
 Loss scaling keeps small float16 gradients from becoming zero. Under float32 or mixed_bfloat16 there is nothing
 to protect, and the wrapper only checks every gradient and skips a step where one overflows. Either the policy
 should have been set to mixed_float16 and never was, so that everything runs in float32 at float32's speed, or
-the wrapper can go. (compile() adds none under mixed_bfloat16.)
+the wrapper can go. compile() adds none under mixed_bfloat16, so that `model.optimizer.loss_scale`, or in Keras 2
+`self.optimizer.get_scaled_loss(loss)` in a `train_step`, raises AttributeError there.
 
 ## Flagged
 ```python
@@ -44,7 +45,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import options
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.statements import passed_on
-from mpdoctor.semantics.source.optimizers.idle_wrappers import idle_wrappers
+from mpdoctor.semantics.source.optimizers.idle_wrappers import asked_where_none_is_made, idle_wrappers
 from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
@@ -60,6 +61,15 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             _help(facts, call),
             call.location,
             fix=_fix(facts, call),
+        )
+    for read, policy in asked_where_none_is_made(facts):
+        yield Finding(
+            f"Under the policy {policy} compile() makes no LossScaleOptimizer, and no other optimizer has "
+            f"`{read.name}`: this line raises AttributeError.",
+            "Leave it out: what computes in no float16 needs no loss scale. Or ask first, with "
+            "`isinstance(optimizer, LossScaleOptimizer)`.",
+            read.location,
+            severity=Severity.ERROR,
         )
 
 

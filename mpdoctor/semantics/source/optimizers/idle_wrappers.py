@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from mpdoctor.knowledge.api_names import FITTING
 from mpdoctor.knowledge.layer_kinds import WEIGHT_LISTS
 from mpdoctor.program.dtypes.dtype_names import GLOBAL_POLICY
-from mpdoctor.program.events import Call
+from mpdoctor.program.events import Call, Read
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.tests_of_a_project import is_test
 from mpdoctor.program.values import Api, Attribute, Value, is_api, known, options, walk
 from mpdoctor.semantics.source.layers.float16_layers import may_give_float16, policy_without_float16
+from mpdoctor.semantics.source.optimizers.bare_optimizers import is_left_bare
 from mpdoctor.semantics.source.optimizers.gradients import applied_gradients
 from mpdoctor.semantics.source.optimizers.wrappers import policies_of_model, wrapper_calls
 from mpdoctor.semantics.source.programs.models import is_model
@@ -39,6 +41,12 @@ LOADS_DATA = (
     "tensorflow.data.Dataset.load",
     "tensorflow_datasets.load",
 )
+# What an optimizer has that compile() wrapped, and another has not (Keras 3.15, tf_keras 2.21, TensorFlow 2.15, 2.10).
+ONLY_OF_KERAS3 = ("dynamic_scale", "initial_scale", "dynamic_growth_steps", "step_counter", "inner_optimizer")
+ONLY_OF_KERAS2 = (
+    *("get_scaled_loss", "get_unscaled_gradients", "loss_scale", "dynamic_counter", "dynamic_growth_steps"),
+    *("initial_scale", "inner_optimizer"),
+)
 OF_POLICIES = ("dtype_policy", "_dtype_policy", "compute_dtype")
 LIBRARIES = ("builtins", "os", "sys", "argparse", "absl", "numpy", "tensorflow", "keras", "tf_keras")
 
@@ -53,6 +61,33 @@ def idle_wrappers(facts: SourceFacts) -> Iterator[tuple[Call, str]]:
     for call in calls:
         if not call.context.branches if policy else _is_trained(facts, call):
             yield call, policy
+
+
+def asked_where_none_is_made(facts: SourceFacts) -> Iterator[tuple[Read, str]]:
+    """Each time that a model's optimizer is asked for what a LossScaleOptimizer alone has, where the program makes none
+    and compile() makes none under its policy; with that policy."""
+    names = ONLY_OF_KERAS3 if facts.keras.is_keras3 else ONLY_OF_KERAS2
+    asked = [read for read in facts.reads if read.name in names and _is_of_a_models_optimizer(facts, read)]
+    if not asked or any(True for _ in wrapper_calls(facts)) or any(own.kind == "optimizer" for own in facts.classes):
+        return
+    compiled = [call for call in facts.method_calls("compile") if call.given]
+    are_bare = all(is_left_bare(facts, call.argument(0, "optimizer"), call.open) for call in compiled)
+    policy = policy_without_float16(facts) if compiled and are_bare and not _may_bring_float16(facts) else None
+    if policy:
+        yield from ((read, policy) for read in asked)
+
+
+def _is_of_a_models_optimizer(facts: SourceFacts, read: Read) -> bool:
+    """Whether it certainly reads an attribute of `model.optimizer`, or of `self.optimizer` in a model: behind no `if`,
+    and in no test."""
+    of, context = read.of, read.context
+    if not (isinstance(of, Attribute) and of.name == "optimizer") or context.branches or context.guarded:
+        return False
+    running = (context.function, *functions_around(facts, context))
+    if context.swallowed is not None or any(map(is_test, running)):
+        return False
+    own = class_of(of.of)
+    return own.kind == "model" if own is not None else bool(options(of.of)) and all(map(is_model, options(of.of)))
 
 
 def _is_certain(facts: SourceFacts, call: Call) -> bool:
