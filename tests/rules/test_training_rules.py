@@ -1283,6 +1283,12 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         },
         ("The loss is inf at step 1 and at 49 later steps.", "each layer's output: the call that applies"),
     ),
+    (
+        "MP907",
+        "where-nothing-computes-in-16-bits",
+        {**infinite_loss(), "model": model(layer("dense", policy="float32")), "policy": "float32"},
+        ("The loss is inf at step 1", "precision is not the cause: lower the learning rate"),
+    ),
     ("MP907", "finite", {}, SILENT),
     (
         "MP910",

@@ -192,6 +192,11 @@ def _remedy(training: TrainingFacts) -> str:
         )
     if training.broken_operation is not None or training.diverges or why_not_followed(training):
         return remedy_from_culprit(training)
+    if training.model.layers and not training.model.computes_in_half and "16" not in training.policy:
+        return (
+            "No layer computes in 16 bits, so precision is not the cause: lower the learning rate, standardise "
+            f"features and targets, and look for NaN and for values far beyond the others in the data. {NOT_TRIED}"
+        )
     return (
         "Compute the loss in float32, with `tf.cast(predictions, tf.float32)` before anything is squared, summed or "
         f"divided, and look for NaN in the data. {NOT_TRIED}"

@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from mpdoctor.facts.location import Location
+from mpdoctor.facts.machine.environment import RUN_AS
 from mpdoctor.facts.training import NamedOperand, StepFacts, TensorFacts
 from mpdoctor.finding import Diagnosis, Probe, Verdict
 from mpdoctor.reporters import html, markdown
@@ -540,3 +541,10 @@ def test_a_stage_that_saw_again_what_another_had_found_did_not_find_nothing() ->
     assert texts["Source"] == "1 error" and texts["Model"].endswith("nothing else found")
     texts = {check.title: check.text for check in checklist_from_diagnosis(samples.healthy(), Style())}
     assert texts["Model"].endswith("nothing found")
+
+
+def test_the_line_below_the_first_shows_code_as_code() -> None:
+    environment = {RUN_AS: "a script of its cells, without `%run <b>`"}
+    assert "without <code>%run &lt;b&gt;</code>" in html.render(
+        dataclasses.replace(samples.one_error(), environment=environment)
+    )
