@@ -64,6 +64,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp409/flagged_kept_by_a_metric mp409/flagged_methods mp410/flagged_made_by_one_function
         mp412/flagged_callback mp503/clean_sums_in_tests mp701/flagged_command_of_a_parser
         mp701/flagged_resumed_by_a_table
+        mp207/flagged_both_cast
     """,
     "in_inner_functions": """
         mp104/clean_each_dtype_in_its_arm mp105/flagged_in_a_method_of_a_library mp106/clean_float16_in_name
@@ -395,6 +396,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp505/flagged_one_of_two_outputs mp505/flagged_sampling_between_two_models
         mp507/flagged_softmax_object_in_a_loop mp510/clean_outside_of_call mp603/clean_step_of_ones_own
         mp603/flagged_step_of_ones_own mp701/flagged_resumed_by_a_table
+        mp117/clean_accumulating_loop
     """,
     "in_fields": """
         mp309/flagged_policy_asked_by_its_name mp310/flagged_asked_of_the_settings
