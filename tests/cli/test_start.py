@@ -48,7 +48,7 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     [
         (["--version"], 8),
         (["explain", "MP201"], 151),
-        (["rules"], 408),
+        (["rules"], 410),
         (["check", "--static", "--output-format=concise", "mixed.py"], 514),
         (["check", "--static", "--output-format=concise", "."], 533),
         (["check", "--static", "--output-format=concise", "plain"], 204),
