@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -23,6 +23,7 @@ from mpdoctor.project.declared_versions.pins import KERAS, TENSORFLOW, TF_KERAS,
 from mpdoctor.project.declared_versions.prose import pins_from_prose, release_in_prose
 from mpdoctor.project.declared_versions.scripts import pins_from_scripts
 from mpdoctor.project.keras_from_pins import installed_release, is_companion, keras_from_commands, keras_from_pins
+from mpdoctor.project.project_folder import declares_project
 
 _MOST_PINS = 300
 _RANGED = (*TENSORFLOW, *KERAS)
@@ -52,7 +53,7 @@ class KerasOfFolders:
     def named_in_prose(self, here: Path) -> Keras | None:
         """The Keras that its prose says to install, within what those files allow."""
         if here not in self._by_folder:
-            prose = _nearest_answer(here, self._prose, _prose_of_folder)
+            prose = _nearest_in_prose(here, self._prose, _prose_of_folder)
             self._by_folder[here] = (
                 keras_from_pins([*prose.pins, *self._pins_up_to(prose.folder, here)]) if prose else None
             )
@@ -127,7 +128,7 @@ def ranges_around(near: Path) -> list[str]:
 
 def release_in_prose_around(near: Path) -> tuple[str, str] | None:
     """The nearest page around a directory that names a release of TensorFlow, and its words."""
-    return _nearest_answer(_absolute(near), {}, release_in_prose)
+    return _nearest_in_prose(_absolute(near), {}, release_in_prose)
 
 
 def asks_for_tf_keras(near: Path) -> bool:
@@ -148,9 +149,27 @@ def _nearest_answer(
     here: Path, known: dict[Path, _Found | None], read: Callable[[Path], _Found | None]
 ) -> _Found | None:
     """What the first says of a folder and those above it, up to where a repository begins."""
+    return _first_answer((here, *here.parents), known, read)
+
+
+def _nearest_in_prose(
+    here: Path, known: dict[Path, _Found | None], read: Callable[[Path], _Found | None]
+) -> _Found | None:
+    """The same of prose, which speaks of the project that it lies in: where no file says where that begins, of the
+    folder and the one above. A page that lies far up, in a home or a temporary folder, is about something else."""
+    upward = (here, *here.parents)
+    repository = next((place for place, folder in enumerate(upward) if is_there(folder / ".git")), None)
+    project = next((place for place, folder in enumerate(upward) if declares_project(folder)), None)
+    last = repository if repository is not None else project if project is not None else 1
+    return _first_answer(upward[: last + 1], known, read)
+
+
+def _first_answer(
+    upward: Sequence[Path], known: dict[Path, _Found | None], read: Callable[[Path], _Found | None]
+) -> _Found | None:
     passed: list[Path] = []
     answer = None
-    for folder in (here, *here.parents):
+    for folder in upward:
         if folder in known:
             answer = known[folder]
             break

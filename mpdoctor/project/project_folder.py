@@ -53,9 +53,14 @@ def import_roots(folder: Path, known: dict[Path, Marks]) -> tuple[Path, ...]:
     return (*roots, folder.parent) if is_script_folder and folder.parent not in roots else tuple(roots)
 
 
+def declares_project(folder: Path) -> bool:
+    """Whether a folder holds a file that declares it a Python project."""
+    return any(is_file(folder / name) for name in _DECLARATIONS)
+
+
 def _marks_in(folder: Path) -> Marks:
     is_repository = is_there(folder / REPOSITORY)
-    return Marks(is_repository, is_repository or any(is_file(folder / name) for name in _DECLARATIONS))
+    return Marks(is_repository, is_repository or declares_project(folder))
 
 
 def _link_in(path: str, start: str) -> str | None:

@@ -112,6 +112,24 @@ def test_whatever_a_program_reads_says_more(files: dict[str, str], version: str 
     assert [keras and keras.version for keras in found] == [version] * 2
 
 
+@pytest.mark.parametrize(
+    ("files", "version"),
+    [
+        ({"home/train.py": ""}, "2.2.0"),
+        ({"home/projects/gan/train.py": ""}, None),  # nothing says that the page is about this folder
+        ({"home/projects/gan/train.py": "", ".git/config": ""}, "2.2.0"),
+        ({"home/projects/gan/train.py": "", "setup.py": ""}, "2.2.0"),
+        ({"home/projects/gan/train.py": "", "home/projects/setup.py": ""}, None),
+    ],
+)
+def test_a_page_far_above_says_nothing_of_a_folder(files: dict[str, str], version: str | None, tmp_path: Path) -> None:
+    for name, text in {"README.md": INSTALLS_2_2, **files}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    found = keras_from_file(next(tmp_path.rglob("train.py")))
+    assert (found and found.version) == version
+
+
 def test_a_script_beside_a_readme_is_of_a_project(tmp_path: Path) -> None:
     (tmp_path / "README.md").touch()
     (tmp_path / "setup.sh").write_text("if x; then\n  python3 -m pip install tensorflow==2.3.1\nfi\n")
