@@ -155,8 +155,9 @@ def _nearest_answer(
 def _nearest_in_prose(
     here: Path, known: dict[Path, _Found | None], read: Callable[[Path], _Found | None]
 ) -> _Found | None:
-    """The same of prose, which speaks of the project that it lies in: where no file says where that begins, of the
-    folder and the one above. A page that lies far up, in a home or a temporary folder, is about something else."""
+    """What the first says of a folder and those above it, in prose, which speaks of the project that it lies in: where
+    no file says where that begins, of the folder and the one above. A page that lies far up, in a home or a temporary
+    folder, is about something else."""
     upward = (here, *here.parents)
     repository = next((place for place, folder in enumerate(upward) if is_there(folder / ".git")), None)
     project = next((place for place, folder in enumerate(upward) if declares_project(folder)), None)
@@ -167,6 +168,7 @@ def _nearest_in_prose(
 def _first_answer(
     upward: Sequence[Path], known: dict[Path, _Found | None], read: Callable[[Path], _Found | None]
 ) -> _Found | None:
+    """What the first says of these folders, up to where a repository begins; None where nothing says anything."""
     passed: list[Path] = []
     answer = None
     for folder in upward:

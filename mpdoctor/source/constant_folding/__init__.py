@@ -159,13 +159,16 @@ _EMPTY = {"builtins.int": 0, "builtins.float": 0.0, "builtins.str": "", "builtin
 
 
 def constant_from_call(name: str, arguments: tuple[Value, ...]) -> Any:
-    """float("inf"), int("8"), str(3), bool(0), len("mixed_") of constants; MISSING where it is not certain."""
+    """float("inf"), int("8"), str(3), bool(0), len("mixed_") of constants, len(widths) of a tuple or a list; MISSING
+    where it is not certain."""
     function = _FUNCTIONS.get(name)
     if not arguments and name in _EMPTY:
         return _EMPTY[name]
     if function is None or len(arguments) != 1:
         return MISSING
     argument = arguments[0]
+    if name == "builtins.len" and isinstance(argument, Collection):
+        return _length_of(argument)
     if not isinstance(argument, Known) or (isinstance(argument.value, (str, bytes)) and len(argument.value) > 100):
         return MISSING
     try:
@@ -173,6 +176,13 @@ def constant_from_call(name: str, arguments: tuple[Value, ...]) -> Any:
     except (TypeError, ValueError, OverflowError):
         return MISSING
     return made if is_computable(made) else MISSING
+
+
+def _length_of(held: Collection) -> Any:
+    """How many elements a tuple has, or a list that does not look like one to be filled later: with fewer than two it
+    may be. MISSING of others."""
+    is_whole = held.kind == "tuple" or (held.kind == "list" and len(held.items) > 1)
+    return len(held.items) if is_whole and not held.open and not held.uniform else MISSING
 
 
 def constant_from_numbers(name: str, held: Value | None) -> Any:

@@ -257,15 +257,6 @@ def _given_by_object(state: State, of: Value) -> Value:
     return of if element is None else Collection(place, "list", (element,), open=True, uniform=True)
 
 
-def length_of(held: Collection) -> int | None:
-    """How many elements a tuple has, or a list that does not look like one to be filled later: with fewer than two it
-    may be. None of others."""
-    is_whole = (
-        not held.open and not held.uniform and (held.kind == "tuple" or (held.kind == "list" and len(held.items) > 1))
-    )
-    return len(held.items) if is_whole else None
-
-
 def elements_in_turn(iterable: Value, location: Location, depth: int = MOST_NESTED) -> tuple[Value, ...]:
     """What a `for` over a value binds, round by round; () where that is not known, or where there is no round. `depth`:
     how many more of `zip`, `enumerate` and `reversed` may stand in one another."""

@@ -34,7 +34,7 @@ from mpdoctor.source.interpreter.calls.container_calls import (
 from mpdoctor.source.interpreter.calls.container_methods import call_method_of_container
 from mpdoctor.source.interpreter.calls.entered_by_hand import enter_by_hand
 from mpdoctor.source.interpreter.calls.metaclass_calls import class_from_base
-from mpdoctor.source.interpreter.containers import chained, contents_of, length_of
+from mpdoctor.source.interpreter.containers import chained, contents_of
 from mpdoctor.source.interpreter.settings.command_line import arguments_as_dictionary, remember_argument
 from mpdoctor.source.interpreter.settings.data_classes import as_dictionary, copy_with
 from mpdoctor.source.interpreter.settings.keras_epsilon import EPSILON, epsilon_of_keras
@@ -87,9 +87,6 @@ def call_builtin(
             return _call_vars(state, name, args, location)
         case "builtins.sum" | "builtins.max" | "builtins.min":
             return None if is_open or keywords else _call_on_numbers(name, args, location) or added_up(args, location)
-        case "builtins.len" if len(args) == 1 and not is_open and isinstance(args[0], Collection):
-            count = length_of(args[0])
-            return None if count is None else Known(location, count)
     if name in _ON_CONTAINERS:
         return None if is_open else _ON_CONTAINERS[name](args, keywords, location)
     constant = constant_from_call(name, args)
