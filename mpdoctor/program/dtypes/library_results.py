@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Callable, Iterable, Protocol, Sequence
 
-from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.result_dtypes import (
@@ -31,10 +30,10 @@ from mpdoctor.knowledge.dtypes.result_dtypes import (
 from mpdoctor.program.command_line import without_command_line
 from mpdoctor.program.dtypes.array_dtypes import dtype_of_array
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST
-from mpdoctor.program.dtypes.promotion import are_integers, promoted
+from mpdoctor.program.dtypes.promotion import are_integers, dtype_by_others, promoted
 from mpdoctor.program.dtypes.python_numbers import are_floats, kind_of_number, leaves, spread
-from mpdoctor.program.events import Call, Operation
-from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
+from mpdoctor.program.events import Call
+from mpdoctor.program.user_definitions import Defined, FunctionFacts
 from mpdoctor.program.values import Api, Value, agreed, known, options
 
 Returned = Callable[[FunctionFacts], Sequence[Value]]
@@ -228,31 +227,11 @@ def _of_joined(dtypes: Dtypes, function: str, call: Call, depth: int) -> str | N
         is_of_list = JOINING[function] == slice(0, 1)
         return promoted(dtypes, function, joined if is_of_list else arguments, depth)
     dtype = dtypes.agreed(joined, depth)
-    return _dtype_by_others(dtypes, joined, depth) if dtype is None and name in _REFUSING else dtype
+    return dtype_by_others(dtypes, joined, depth) if dtype is None and name in _REFUSING else dtype
 
 
 def _is_of_keras_ops(call: Call) -> bool:
     return isinstance(call.callee, Api) and public_name(call.callee.name).startswith("keras.ops.")
-
-
-def _dtype_by_others(dtypes: Dtypes, joined: Sequence[Value], depth: int) -> str | None:
-    """The 16-bit dtype, or AUTOCAST, of some of these, where nothing is known of the others, which are made in the
-    function: where they must agree, so are those. A second input of a layer may be float32, and raise. A weight alone
-    tells no 16 bits: its layer may have been given another dtype by hand."""
-    of_others = [part for part in joined if dtypes.of(part, depth) is None]
-    known_parts = [part for part in joined if dtypes.of(part, depth) is not None]
-    is_given = any(isinstance(inner, Parameter) for part in of_others for inner in options(part))
-    dtype = agreed(dtypes.of(part, depth) for part in known_parts)
-    is_told = dtype == AUTOCAST or (dtype in HALF and any(map(_is_computed, known_parts)))
-    return dtype if is_told and of_others and not is_given else None
-
-
-def _is_computed(part: Value) -> bool:
-    """Whether it is no weight on any path."""
-    return all(
-        isinstance(choice, Operation) or (isinstance(choice, Call) and choice.method != "add_weight")
-        for choice in options(part)
-    )
 
 
 def tensors_met(call: Call) -> Sequence[Value]:

@@ -1,14 +1,18 @@
-"""To which dtype functions of keras.ops promote what they are given."""
+"""The dtype of several values that meet: to which keras.ops promotes them, and what they must have to agree."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.knowledge.dtypes.result_dtypes import KEEPING_INTEGERS, TAKING_FLOATS_FOR_FLOAT32
 from mpdoctor.program.dtypes.array_dtypes import dtype_of_array
+from mpdoctor.program.dtypes.dtype_names import AUTOCAST
 from mpdoctor.program.dtypes.python_numbers import are_floats, is_number, kind_of_number, leaves, may_be_floats, spread
-from mpdoctor.program.values import Collection, Value, agreed
+from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.user_definitions import Parameter
+from mpdoctor.program.values import Collection, Value, agreed, options
 
 if TYPE_CHECKING:
     from mpdoctor.program.dtypes.library_results import Dtypes
@@ -45,4 +49,24 @@ def are_integers(dtypes: Dtypes, values: Sequence[Value], depth: int) -> bool:
     return bool(values) and all(
         {kind_of_number(leaf) for leaf in leaves(value)} == {"int"} or dtypes.of(value, depth) in WHOLE
         for value in values
+    )
+
+
+def dtype_by_others(dtypes: Dtypes, joined: Sequence[Value], depth: int) -> str | None:
+    """The 16-bit dtype, or AUTOCAST, of some of these, where nothing is known of the others, which are made in the
+    function: where they must agree, so are those. A second input of a layer may be float32, and raise. A weight alone
+    tells no 16 bits: its layer may have been given another dtype by hand."""
+    of_others = [part for part in joined if dtypes.of(part, depth) is None]
+    known_parts = [part for part in joined if dtypes.of(part, depth) is not None]
+    is_given = any(isinstance(inner, Parameter) for part in of_others for inner in options(part))
+    dtype = agreed(dtypes.of(part, depth) for part in known_parts)
+    is_told = dtype == AUTOCAST or (dtype in HALF and any(map(_is_computed, known_parts)))
+    return dtype if is_told and of_others and not is_given else None
+
+
+def _is_computed(part: Value) -> bool:
+    """Whether it is no weight on any path."""
+    return all(
+        isinstance(choice, Operation) or (isinstance(choice, Call) and choice.method != "add_weight")
+        for choice in options(part)
     )
