@@ -44,7 +44,9 @@ leondgarse/keras_cv_attention_models#122, keras-team/keras-core#815.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
+from functools import lru_cache
 
 from mpdoctor.facts.half_dtypes import HALF, HALF_POLICIES, SIXTEEN_BITS
 from mpdoctor.facts.location import Location
@@ -63,7 +65,7 @@ from mpdoctor.semantics.source.edits.casts import cast_around
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, safe_fix, unsafe_fix
 from mpdoctor.semantics.source.layers.call_dtypes import NOT_CALLED, policies_of_instances
 from mpdoctor.semantics.source.layers.casts import casts, is_cast, is_cast_to
-from mpdoctor.semantics.source.layers.mixed_operands import may_raise, mixed_operands
+from mpdoctor.semantics.source.layers.mixed_operands import MixedOperands, may_raise, mixed_operands
 from mpdoctor.semantics.source.layers.model_layers import layer_name, policies_written
 from mpdoctor.semantics.source.numbers.combined_values import combined_ids, deciding_parts
 from mpdoctor.semantics.source.numbers.precision import precision_of
@@ -208,12 +210,23 @@ def _fix_in_loss(facts: SourceFacts, together: list[Call]) -> Fix | None:
 def _meets_the_policy(facts: SourceFacts, call: Call) -> bool:
     """Whether its result is seen to be combined with a tensor whose dtype no cast by name decides: that raises under
     another policy. Two tensors that are both cast by name, and a result that is returned, go on as they are."""
-    for met in mixed_operands(facts):
-        parts = [part for operand in met[1] for part in deciding_parts(operand)]
-        others = [part for part in parts if facts.dtype_of(part) not in HALF and not is_number(part)]
-        if others and any(part is call for part in parts) and may_raise(facts, met):
+    for met, parts in _meetings_by_part(facts).get(id(call), ()):
+        others = (part for part in parts if facts.dtype_of(part) not in HALF and not is_number(part))
+        if any(True for _ in others) and may_raise(facts, met):
             return True
     return False
+
+
+@lru_cache(maxsize=1)
+def _meetings_by_part(facts: SourceFacts) -> dict[int, list[tuple[MixedOperands, list[Value]]]]:
+    """By the identity of each call that decides the dtype of an operand: the operations whose dtypes must agree in
+    which it takes part, and all that decides the dtypes there."""
+    found: dict[int, list[tuple[MixedOperands, list[Value]]]] = defaultdict(list)
+    for met in mixed_operands(facts):
+        parts = [part for operand in met[1] for part in deciding_parts(operand)]
+        for part in {id(part): part for part in parts if isinstance(part, Call)}.values():
+            found[id(part)].append((met, parts))
+    return found
 
 
 def _finding(dtype: str, of_cast: bool, instead: str, location: Location, fix: Fix | None, raises: bool) -> Finding:
