@@ -99,7 +99,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp115/clean_held_for_others mp116/clean_used_elsewhere
     """,
     "appended": """
-        mp201/flagged_product_of_settings mp502/flagged_smoothed_overlap mp512/flagged_through_own_layers
+        mp201/flagged_product_of_settings mp512/flagged_through_own_layers
     """,
     "added_one_by_one": """
         mp106/clean_float16_in_name mp512/flagged_through_own_layers

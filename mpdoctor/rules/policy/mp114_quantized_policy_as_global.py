@@ -33,7 +33,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.knowledge.policy_names import is_quantized_policy_name
+from mpdoctor.knowledge.policy_names import NOT_QUANTIZED, is_quantized_policy_name
 from mpdoctor.program.events import Call
 from mpdoctor.program.policy_settings import SET_FLOATX
 from mpdoctor.program.source_facts import SourceFacts
@@ -72,7 +72,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def _is_quantized(value: Value) -> bool:
     name = known(value)
     if isinstance(name, str):
-        return is_quantized_policy_name(name)
+        return is_quantized_policy_name(name) and name not in NOT_QUANTIZED  # MP104: setting it raises
     if not isinstance(value, Call) or not isinstance(value.callee, Api) or not value.callee.name.startswith("keras."):
         return False
     if value.method == "get":

@@ -45,10 +45,11 @@ def _goes_round_once(iterable: Value) -> bool:
 
 
 def _is_never_empty(iterable: Value) -> bool:
-    """Whether a loop over it goes round at least once; what a loop or a comprehension fills is taken to hold
-    something."""
+    """Whether a loop over it goes round at least once; what a loop or a comprehension fills with what it
+    makes, as with layers, is taken to hold something."""
     if isinstance(iterable, Collection):
-        return bool(iterable.items)
+        is_whole = not iterable.open and not iterable.uniform
+        return bool(iterable.items) and (is_whole or any(isinstance(item, Call) for item in iterable.items))
     if not isinstance(iterable, Call) or iterable.open or not iterable.args:
         return False
     if is_api(iterable.callee, "builtins.range"):
