@@ -219,8 +219,8 @@ def _meets_the_policy(facts: SourceFacts, call: Call) -> bool:
 
 @lru_cache(maxsize=1)
 def _meetings_by_part(facts: SourceFacts) -> dict[int, list[tuple[MixedOperands, list[Value]]]]:
-    """By the identity of each call that decides the dtype of an operand: the operations whose dtypes must agree in
-    which it takes part, and all that decides the dtypes there."""
+    """The operations whose dtypes must agree and in which a call decides that of an operand, each with all that decides
+    the dtypes there, by the call's identity."""
     found: dict[int, list[tuple[MixedOperands, list[Value]]]] = defaultdict(list)
     for met in mixed_operands(facts):
         parts = [part for operand in met[1] for part in deciding_parts(operand)]
