@@ -26,6 +26,7 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "rules"
 ABOUT_TEXT = ("mp001", "mp005")  # rules about what no rewrite leaves as it is
 PROGRAMS = [path for path in sorted(FIXTURES.glob("*/*.py")) if path.parent.name not in ABOUT_TEXT]
 NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
+    "partially_applied": "mp119/clean_metrics",
     "by_while": "mp202/clean_later_rounds mp201/flagged_layers_by_index",
     "enumerated": "mp201/flagged_layers_by_index",
     "named_arguments": "mp306/flagged_behind_other_questions",
@@ -43,6 +44,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp701/clean_resumed_to_predict mp701/flagged_resumed_by_a_table
     """,
     "in_helpers": """
+        mp201/flagged_last_round_of_sizes
         mp201/flagged_layers_by_index
         mp202/flagged_decorator_tries_twice
         mp505/flagged_every_few_steps
@@ -79,6 +81,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp115/clean_held_for_others mp208/flagged_base_class mp411/flagged_unbuilt
     """,
     "in_parts": """
+        mp201/flagged_last_round_of_sizes
         mp401/flagged_run_in_each_arm
         mp505/flagged_a_term_of_the_loss
     """,
@@ -93,6 +96,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp413/flagged_policy_behind_a_flag mp502/clean_angle_that_is_counted mp502/clean_stopped_behind
     """,
     "mixed_in": """
+        mp202/flagged_methods_that_keras_calls
         mp104/flagged_method_of_an_enumeration mp203/flagged_linear_from_the_guide mp212/flagged_state_given_back
     """,
     "renamed": """
@@ -117,6 +121,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp412/flagged_callback
     """,
     "policies_as_objects": """
+        mp104/flagged_no_name
         mp114/flagged_text
     """,
     "registered": """
@@ -134,6 +139,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp115/flagged_given_by_function
     """,
     "methods_by_name": """
+        mp201/flagged_last_round_of_sizes
         mp411/flagged_optimizer_of_a_model_made_elsewhere
         mp106/flagged_bare_in_keras2_loop
         mp110/flagged_handler_of_its_own mp110/flagged_pass_in_function mp201/flagged_list_of_layers
@@ -163,6 +169,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp116/flagged_never_used mp211/flagged_decorated_call
     """,
     "by_options": """
+        mp119/clean_metrics mp204/flagged_metric_given_a_policy
         mp401/flagged_run_in_each_arm
         mp204/flagged_metric_given_a_dtype
     """,
@@ -206,6 +213,8 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp201/flagged_head_made_by_a_subclass
     """,
     "texts_of_the_command_line": """
+        mp204/flagged_metric_given_a_policy mp309/flagged_asked_under_bfloat16
+        mp309/flagged_asked_under_bfloat16_keras3 mp504/flagged_given_a_policy
         mp119/flagged_pictures
         mp104/flagged_failure_is_hidden
         mp302/flagged_policy_behind_a_setting
@@ -237,6 +246,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp702/flagged_under_a_manager mp704/flagged_concrete_functions
     """,
     "numbers_of_the_command_line": """
+        mp202/flagged_methods_that_keras_calls
         mp405/flagged_each_example_keras2
         mp202/flagged_promoted_by_keras_ops
         mp201/flagged_function_that_keeps_the_dtype mp202/flagged_all_makers mp202/flagged_divided_in_place
@@ -256,6 +266,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp402/flagged_by_hand_in_a_class mp402/flagged_constant_tensor_by_hand mp402/flagged_factor_of_the_command_line
     """,
     "as_defaults": """
+        mp202/flagged_lambda_of_a_models_class mp202/flagged_methods_that_keras_calls
         mp202/flagged_promoted_by_a_weight
         mp202/flagged_lambda_that_gives_its_input
         mp202/flagged_lists_in_products mp202/flagged_promoted_by_keras_ops
@@ -280,6 +291,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp311/flagged_updated_settings
     """,
     "checked": """
+        mp309/clean_asked_under_bfloat16 mp309/flagged_asked_under_bfloat16
         mp201/clean_cast_to_the_labels_dtype mp201/flagged_cast_to_the_outputs_dtype
         mp402/flagged_unscaled_to_clip mp402/clean_unscaled_to_clip mp403/clean_unscaled_in_one_of_two_ifs
         mp505/flagged_every_few_steps mp505/clean_every_few_steps
@@ -419,6 +431,8 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp107/clean_replaced_at_once mp405/flagged_asked_by_hasattr
     """,
     "from_absl": """
+        mp202/flagged_methods_that_keras_calls mp204/flagged_metric_given_a_policy
+        mp309/flagged_asked_under_bfloat16 mp309/flagged_asked_under_bfloat16_keras3 mp504/flagged_given_a_policy
         mp119/flagged_pictures
         mp104/flagged_failure_is_hidden
         mp119/flagged_cast mp119/flagged_inputs mp119/flagged_weights mp405/flagged_each_example_keras2
@@ -457,6 +471,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp704/flagged_concrete_functions
     """,
     "arguments_of_fire": """
+        mp309/flagged_asked_under_bfloat16
         mp104/flagged_failure_is_hidden
         mp119/flagged_inputs
         mp104/clean_asked_of_its_object mp104/flagged_asked_of_the_settings mp105/clean_island_on_purpose
@@ -472,6 +487,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp702/flagged_under_a_manager
     """,
     "by_none": """
+        mp202/flagged_lambda_of_a_models_class mp202/flagged_methods_that_keras_calls
         mp303/clean_second_argument mp402/flagged_by_hand_in_a_class mp403/flagged_initial_scale
         mp403/flagged_train_step mp406/flagged_average_of_clipped mp408/flagged_loss_scale_factor
         mp409/flagged_running_sum mp502/flagged_epsilon_of_keras mp502/flagged_focal_loss_keras2
@@ -496,6 +512,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp110/flagged_handler_of_its_own mp201/flagged_chained_stages mp409/flagged_beside_unscaled_gradients
     """,
     "as_callable_objects": """
+        mp202/flagged_lambda_of_a_models_class
         mp214/flagged_wrapped_with_signature mp202/flagged_lambda_that_is_also_called
         mp202/flagged_output_of_a_lambda_layer
         mp401/flagged_run_in_each_arm
@@ -517,6 +534,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp106/clean_float16_in_name mp211/flagged_decorated_call mp404/clean_entered_by_a_call
     """,
     "keywords_made_before": """
+        mp119/clean_metrics mp204/flagged_metric_given_a_policy
         mp401/flagged_run_in_each_arm
         mp117/flagged_in_a_function mp204/flagged_metric_given_a_dtype mp310/flagged_asked_of_the_settings
         mp502/flagged_smoothed_overlap
