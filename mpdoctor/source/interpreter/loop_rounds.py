@@ -13,7 +13,7 @@ from mpdoctor.source.syntax_nodes import extends_list, nodes_in
 
 MOST_CALLED_IN_TURN = 6  # elements that a loop goes through one by one
 MOST_SET_IN_TURN = 40  # of a loop that does nothing but set an attribute for each
-_NOT_BUILDING = (ast.With, ast.AsyncWith, ast.For, ast.AsyncFor, ast.While, ast.Break, ast.Continue)
+_NOT_BUILDING = (ast.With, ast.AsyncWith, ast.For, ast.AsyncFor, ast.While)
 _FILLING = ("append", "extend", "insert")
 
 

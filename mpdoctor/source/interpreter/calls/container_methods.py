@@ -45,11 +45,10 @@ def extend_list(state: State, holder: ast.expr, old: Value, added: Value) -> boo
     else."""
     if not isinstance(old, Collection) or old.kind != "list" or not isinstance(added, Collection):
         return False
-    extended = old.followed_by(added)
-    is_certain = not state.context.loops
+    extended = _extended(old, added, is_certain=not state.context.loops)
     if len(extended.items) > MOST_ITEMS:
         return False
-    put_back(state, holder, old, extended if is_certain else _made_open(extended))
+    put_back(state, holder, old, extended)
     return True
 
 
@@ -150,12 +149,16 @@ def _changed_list(of: Collection, method: str, call: Call, is_certain: bool) -> 
     if of.kind == "list" and method == "append" and call.args:
         return _with_appended(of, call.args[0], is_certain)
     if of.kind == "list" and method == "extend" and call.args and isinstance(call.args[0], Collection):
-        extended = of.followed_by(call.args[0])
-        return extended if is_certain else _made_open(extended)
+        return _extended(of, call.args[0], is_certain)
     if not is_certain or of.open:
         return _made_open(of)
     items = _changed_items(list(of.items), method, call)
     return _made_open(of) if items is None else Collection(of.location, of.kind, tuple(items))
+
+
+def _extended(of: Collection, added: Collection, is_certain: bool) -> Collection:
+    extended = of.followed_by(added)
+    return extended if is_certain else _made_open(extended)
 
 
 def _with_appended(of: Collection, value: Value, is_certain: bool) -> Collection:
