@@ -203,16 +203,17 @@ def _names_a_version(name: str) -> bool:
     return any(word in ("version", "versions", "looseversion") for word in name.lower().strip("_").split("_"))
 
 
-def may_prune(test: ast.expr) -> bool:
-    """Whether a test that comes out constant decides the path. Attributes (`self.mixed`) may differ from one
-    object to the next, or be set from elsewhere; dtypes (`tf.float16`) do not."""
-    answer = getattr(test, "prunes", None)
+def attributes_asked(test: ast.expr) -> frozenset[str]:
+    """The names of the attributes (`self.mixed`) on which the answer to a test depends: they may differ from one object
+    to the next, or be set from elsewhere. Dtypes (`tf.float16`) may not."""
+    answer = getattr(test, "attributes_asked", None)
     if answer is None:
         nodes = nodes_in([test])
         asked = [node.func for node in nodes if isinstance(node, ast.Call) and _asks_dict_or_text(node.func)]
         attributes = (node for node in nodes if isinstance(node, ast.Attribute) and node not in asked)
-        answer = test.prunes = all(map(_is_dtype, attributes))  # type: ignore[attr-defined]
-    return bool(answer)
+        answer = frozenset(node.attr for node in attributes if not _is_dtype(node))
+        test.attributes_asked = answer  # type: ignore[attr-defined]
+    return answer
 
 
 def _is_dtype(attribute: ast.Attribute) -> bool:

@@ -6,14 +6,14 @@ import ast
 
 from mpdoctor.knowledge.python_idioms import is_main_test
 from mpdoctor.program.context import Branch
-from mpdoctor.program.values import MISSING, Known, Unknown, Value, certainly_known
+from mpdoctor.program.values import MISSING, Known, Unknown, Value
 from mpdoctor.source.existence_checks import (
     guarded_in_arm,
     is_answer,
     is_guarding_handler,
-    may_prune,
     question_of,
 )
+from mpdoctor.source.interpreter.certain_answers import certain_answer, is_fixed
 from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
 from mpdoctor.source.interpreter.expressions import evaluate_test
 from mpdoctor.source.interpreter.hidden_failures import TryNode, answers_of_imports, hiding_handlers
@@ -27,7 +27,7 @@ from mpdoctor.source.same_in_each_arm import handed_in_each_arm
 def execute_if(state: State, node: ast.If) -> bool:
     """Execute both arms and join the names bound in them; only one arm where the test is certain."""
     test, parts = evaluate_test(state, node.test)
-    certain = certainly_known(test) if may_prune(node.test) else MISSING
+    certain = certain_answer(state, node.test, test)
     if certain is not MISSING:
         if not certain and state.module.name != "__main__" and is_main_test(node.test):
             state.module.main_blocks.append(node.body)
@@ -187,7 +187,7 @@ def _execute_cases(state: State, node: ast.Match, subject: Value) -> bool:
     before, outer, ends = state.scope.names, state.context, []
     is_certain = False
     for case in node.cases:
-        fits = _fits(case.pattern, subject if may_prune(node.subject) else Unknown())
+        fits = _fits(case.pattern, subject if is_fixed(state, node.subject) else Unknown())
         if fits is False:
             continue
         state.scope.names = dict(before)

@@ -15,13 +15,13 @@ from mpdoctor.program.values import (
     Known,
     Unknown,
     Value,
-    certainly_known,
     known,
     options,
 )
 from mpdoctor.source.constant_folding import OPERATORS, folded_binary, folded_unary, is_computable
-from mpdoctor.source.existence_checks import asks_whether_it_works, guarded_in_arm, may_prune, question_of
+from mpdoctor.source.existence_checks import asks_whether_it_works, guarded_in_arm, question_of
 from mpdoctor.source.interpreter.assignments import assign
+from mpdoctor.source.interpreter.certain_answers import certain_answer
 from mpdoctor.source.interpreter.containers import contents_of, element_of, spread_out, united
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.questions import asked_otherwise, question_of_arm
@@ -129,7 +129,7 @@ def _operands(state: State, node: ast.BoolOp) -> list[Value]:
 
 def evaluate_conditional(state: State, node: ast.IfExp) -> Value:
     test, parts = evaluate_test(state, node.test)
-    certain = certainly_known(test) if may_prune(node.test) else MISSING
+    certain = certain_answer(state, node.test, test)
     question, several = question_of(node.test, test), names_of_several(state, node.test)
     choices = []
     for taken, arm in ((True, node.body), (False, node.orelse)):

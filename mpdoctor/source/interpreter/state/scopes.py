@@ -18,6 +18,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.policy_settings import sets_policy
 from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts
 from mpdoctor.program.values import Value
+from mpdoctor.source.fixed_attributes import fixed_attributes, sets_any_attribute
 from mpdoctor.source.interpreter.state.events import Events
 from mpdoctor.source.joining import joined_arms
 from mpdoctor.source.reading import Source
@@ -137,6 +138,17 @@ class Module(Value):
     def counted_attributes(self) -> frozenset[str]:
         """See `attributes_counted`."""
         return attributes_counted(self.source.tree.body) if _MAY_COUNT.search(self.source.text) else frozenset()
+
+    @cached_property
+    def fixed_attributes(self) -> frozenset[str]:
+        """See `mpdoctor.source.fixed_attributes`."""
+        text = self.source.text
+        return frozenset() if self.sets_any_attribute else fixed_attributes(self.source.tree, text)
+
+    @cached_property
+    def sets_any_attribute(self) -> bool:
+        """See `mpdoctor.source.fixed_attributes`."""
+        return sets_any_attribute(self.source.text)
 
 
 @dataclasses.dataclass(eq=False, slots=True)
