@@ -103,6 +103,12 @@ def _is_made_alike(option: Value) -> bool:
     return isinstance(option.callee if isinstance(option, Call) else option, Others)
 
 
+def _carried_in(dtype: Value | None) -> Earlier | None:
+    """The x of `x.dtype` where a loop carries it on."""
+    of = dtype.of if isinstance(dtype, Attribute) and dtype.name == "dtype" else None
+    return of if isinstance(of, Earlier) else None
+
+
 class _Dtypes:
     """One question: remembers what it was asked on the way, because values are shared."""
 
@@ -125,9 +131,11 @@ class _Dtypes:
         self.answers: dict[Value, str | None] = {}
 
     def named(self, value: Value | None, depth: int) -> str | None:
-        return agreed(
-            self.told(option, dtype_named_by(self, option, depth + 1)) for option in options(by_default(value))
-        )
+        choices = options(by_default(value))
+        carried = {choice: of for choice in choices if (of := _carried_in(choice)) is not None}
+        named = (choice for choice in choices if choice not in carried)
+        dtype = agreed(self.told(choice, dtype_named_by(self, choice, depth + 1)) for choice in named)
+        return dtype if self._stay_each_round(carried.values(), dtype, depth) else None
 
     def of(self, value: Value | None, depth: int) -> str | None:
         value = by_default(value)
@@ -151,8 +159,10 @@ class _Dtypes:
         earlier = [option for option in several if isinstance(option, Earlier)]
         others = [option for option in several if not isinstance(option, Earlier)]
         dtype = agreed(self._of_one(option, depth) for option in without_start(others))
-        stays = dtype is not None and all(self._stays_each_round(option, dtype, depth) for option in earlier)
-        return dtype if stays else None
+        return dtype if self._stay_each_round(earlier, dtype, depth) else None
+
+    def _stay_each_round(self, carried: Iterable[Earlier], dtype: str | None, depth: int) -> bool:
+        return dtype is not None and all(self._stays_each_round(each, dtype, depth) for each in carried)
 
     def _stays_each_round(self, carried: Earlier, dtype: str, depth: int) -> bool:
         """Whether what a loop carries on has this dtype each time round, if it has it the first time."""
