@@ -19,7 +19,7 @@ from mpdoctor.source.interpreter.imports import execute_module, load_module, new
 from mpdoctor.source.interpreter.node_handlers import EXPRESSIONS, STATEMENTS
 from mpdoctor.source.interpreter.state.events import MOST_EVENTS, Enough, Events, joined_events
 from mpdoctor.source.interpreter.state.interpreter_state import LoadModule, State
-from mpdoctor.source.interpreter.state.scopes import Closure, Frame, Import, Module
+from mpdoctor.source.interpreter.state.scopes import Closure, Frame, Import, Module, imports_of
 from mpdoctor.source.keras2_signs import sign_of_keras2
 from mpdoctor.source.keras_of_source import declared_keras
 from mpdoctor.source.modules import Files
@@ -51,6 +51,7 @@ def execute_script(state: State, source: Source, path: Path | None) -> Module:
         module = new_module(state, source, path, "__main__", None)
         if path is not None:
             state.modules[path] = module
+        state.walk.script = module
         within_bounds(state, module, execute_module)
     return module
 
@@ -216,7 +217,7 @@ def facts_from_module(
     module: Module, policies: Callable[[Module, Import], Iterable[Call]] = policies_where_set
 ) -> SourceFacts:
     """The facts of a module: its own events, and the calls that set a policy in modules that it imports."""
-    imported = _imported_modules(module)
+    imported = imports_of(module)
     breakdowns = (*module.breakdowns, *(breakdown for other, _ in imported for breakdown in other.breakdowns))
     if module.breakdowns:
         return SourceFacts(module.source.path, breakdowns=breakdowns)
@@ -275,24 +276,3 @@ def _imports_by_guard(module: Module) -> tuple[tuple[str, ...], tuple[str, ...]]
     others = [imported for imported in module.imports.values() if imported.module.source.path != module.source.path]
     certain = (imported.module.source.path for imported in others if not imported.context.guarded)
     return tuple(certain), tuple(imported.module.source.path for imported in others if imported.context.guarded)
-
-
-def _imported_modules(module: Module) -> list[tuple[Module, Import]]:
-    """The first-party modules that it imports, also through others, each once; and its own import that leads there."""
-    found: list[tuple[Module, Import]] = []
-    paths, seen = {module.source.path}, set[int]()
-
-    def add_imports_of(importer: Module, by: Import | None) -> None:
-        if importer.imports.keys() <= seen:  # asked for each module that each file reaches
-            return
-        for number, imported in importer.imports.items():
-            path = imported.module.source.path
-            if path not in paths:
-                paths.add(path)
-                found.append((imported.module, by or imported))
-            seen.add(number)
-
-    add_imports_of(module, None)
-    for importer, by in found:  # which grows
-        add_imports_of(importer, by)
-    return found

@@ -37,7 +37,7 @@ class Project:
         """The facts of one file. Ask them `as_walked`. `guarded`: see `SourceFacts.is_guarded`."""
         state = self._state
         with _separate_walk(state, guarded) as self._side_effects[path]:
-            module = state.module = new_module(state, source, path, "__main__", None)
+            module = state.module = state.walk.script = new_module(state, source, path, "__main__", None)
             for imported in self._outlines.imported_by(path, without=state.modules):
                 if imported not in state.modules:
                     self._load(state, imported, "")

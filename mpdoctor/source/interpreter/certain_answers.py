@@ -6,8 +6,8 @@ import ast
 
 from mpdoctor.program.values import MISSING, Value, certainly_known
 from mpdoctor.source.existence_checks import attributes_asked
-from mpdoctor.source.fixed_attributes import sets
 from mpdoctor.source.interpreter.state.interpreter_state import State
+from mpdoctor.source.interpreter.state.scopes import imports_of
 
 
 def certain_answer(state: State, test: ast.expr, value: Value) -> object:
@@ -23,8 +23,9 @@ def is_fixed(state: State, test: ast.expr) -> bool:
 
 
 def _is_set_once(state: State, name: str) -> bool:
-    """Whether one module sets attributes of that name, each class once to a constant, and no other module does."""
-    modules = state.modules.values()
-    homes = [module for module in modules if name in module.source.text and name in module.fixed_attributes]
-    others = (module for module in modules if module not in homes)
-    return len(homes) == 1 and not any(module.sets_any_attribute or sets(module.source.text, name) for module in others)
+    """Whether one module of the program sets attributes of that name, each class once to a constant. Of a module that
+    is walked apart from what imports it nobody knows."""
+    script = state.walk.script
+    modules = [] if script is None else [script, *(module for module, _ in imports_of(script))]
+    setting = [module for module in modules if module.attributes_set.may_set(name)]
+    return len(setting) == 1 and setting[0].attributes_set.sets_once(name)

@@ -40,6 +40,8 @@ class Walk:
 
     guarded
         The whole file: `SourceFacts.is_guarded`.
+    script
+        The module that is executed as a script; None while an imported one is executed apart from what imports it.
     call_stack, inlined_statements
         The functions that are being inlined, outermost first; statements executed in inlined functions so far.
     times_inlined, statements_in, executed, executed_alone
@@ -82,6 +84,7 @@ class Walk:
     """
 
     guarded: bool = False
+    script: Module | None = None
     call_stack: list[Closure] = field(default_factory=list)
     inlined_statements: int = 0
     times_inlined: Counter[int] = field(default_factory=Counter)

@@ -18,7 +18,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.policy_settings import sets_policy
 from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts
 from mpdoctor.program.values import Value
-from mpdoctor.source.fixed_attributes import fixed_attributes, sets_any_attribute
+from mpdoctor.source.fixed_attributes import AttributesSet
 from mpdoctor.source.interpreter.state.events import Events
 from mpdoctor.source.joining import joined_arms
 from mpdoctor.source.reading import Source
@@ -140,15 +140,8 @@ class Module(Value):
         return attributes_counted(self.source.tree.body) if _MAY_COUNT.search(self.source.text) else frozenset()
 
     @cached_property
-    def fixed_attributes(self) -> frozenset[str]:
-        """See `mpdoctor.source.fixed_attributes`."""
-        text = self.source.text
-        return frozenset() if self.sets_any_attribute else fixed_attributes(self.source.tree, text)
-
-    @cached_property
-    def sets_any_attribute(self) -> bool:
-        """See `mpdoctor.source.fixed_attributes`."""
-        return sets_any_attribute(self.source.text)
+    def attributes_set(self) -> AttributesSet:
+        return AttributesSet(self.source.tree, self.source.text)
 
 
 @dataclasses.dataclass(eq=False, slots=True)
@@ -235,3 +228,24 @@ class Frame:
         while caller is not None and caller is not other:
             caller = caller.caller
         return caller is not None
+
+
+def imports_of(module: Module) -> list[tuple[Module, Import]]:
+    """The first-party modules that it imports, also through others, each once; and its own import that leads there."""
+    found: list[tuple[Module, Import]] = []
+    paths, seen = {module.source.path}, set[int]()
+
+    def add_imports_of(importer: Module, by: Import | None) -> None:
+        if importer.imports.keys() <= seen:  # asked for each module that each file reaches
+            return
+        for number, imported in importer.imports.items():
+            path = imported.module.source.path
+            if path not in paths:
+                paths.add(path)
+                found.append((imported.module, by or imported))
+            seen.add(number)
+
+    add_imports_of(module, None)
+    for importer, by in found:  # which grows
+        add_imports_of(importer, by)
+    return found
