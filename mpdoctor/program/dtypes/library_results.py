@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Callable, Iterable, Protocol, Sequence
 
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.result_dtypes import (
@@ -141,9 +142,10 @@ def _of_functions(dtypes: Dtypes, given: Value | None, depth: int) -> str | None
 
 
 def _of_merged(dtypes: Dtypes, call: Call, depth: int) -> str | None:
-    """AUTOCAST where a layer that joins tensors is given one that is, by the global policy: it casts all floats."""
+    """AUTOCAST where a layer that joins tensors is given one that is, or one of 16 bits: it casts all floats, by the
+    global policy."""
     parts = spread(call.args[0]) if call.args and call.keyword("dtype") is None and not call.open else ()
-    return AUTOCAST if any(dtypes.of(part, depth) == AUTOCAST for part in parts) else None
+    return AUTOCAST if any(dtypes.of(part, depth) in (AUTOCAST, *HALF) for part in parts) else None
 
 
 def _of_python_function(dtypes: Dtypes, call: Call, depth: int) -> str | None:

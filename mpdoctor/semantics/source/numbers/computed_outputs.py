@@ -9,7 +9,7 @@ from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Collection, Known, Value, agreed, leaves, options
+from mpdoctor.program.values import Api, Collection, Item, Known, Value, agreed, leaves, options
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_made_with
 from mpdoctor.semantics.source.layers.output_layers import is_functional, output_layers
 from mpdoctor.semantics.source.numbers.combined_values import values_joined, values_kept
@@ -40,8 +40,16 @@ def _dtype_of_all(precision: Precision, tensor: Value, context: Context) -> str 
 
 
 def _in_half(tensor: Value, dtype: str | None) -> Iterator[tuple[Computed, str]]:
-    if dtype is not None and isinstance(tensor, Computed):
-        yield tensor, dtype
+    computed = _without_slices(tensor)
+    if dtype is not None and isinstance(computed, Computed):
+        yield computed, dtype
+
+
+def _without_slices(tensor: Value) -> Value:
+    """The tensor of which a part is taken: `x` of `x[:, :8]`."""
+    while isinstance(tensor, Item) and isinstance(tensor.index, Collection):
+        tensor = tensor.of
+    return tensor
 
 
 def _is_made_in_half(facts: SourceFacts, part: Call) -> bool:
@@ -64,6 +72,7 @@ def _returned(facts: SourceFacts, part: Call) -> Iterator[tuple[Value, Context]]
 
 
 def _is_computed(tensor: Value) -> bool:
+    tensor = _without_slices(tensor)
     if isinstance(tensor, Operation):
         return tensor.operator in ARITHMETIC
     return isinstance(tensor, Call) and isinstance(tensor.callee, Api)

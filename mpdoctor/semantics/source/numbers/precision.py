@@ -16,7 +16,7 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_call_of, is_instance_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts, Instance, Parameter
-from mpdoctor.program.values import Attribute, Item, Known, Value, agreed, options, walk
+from mpdoctor.program.values import Api, Attribute, Item, Known, Value, agreed, options, walk
 from mpdoctor.semantics.source.layers.later_inputs import (
     WHOLE,
     given_further_out,
@@ -240,6 +240,10 @@ class Precision:
             return dtype_under(self.facts.policies_at(value.of)) if dtype == AUTOCAST else "float32"
         if owner is None:
             layer = value.callee if isinstance(value, Call) else None
+            if (
+                isinstance(value, Call) and isinstance(layer, Api) and dtype == AUTOCAST
+            ):  # of `keras.layers.add([x, y])`
+                return dtype_under(self.facts.policies_at(value))
             return self.of_layer(layer) if isinstance(layer, Call) and dtype == AUTOCAST else None
         if not owner.is_layer:
             return "float32" if isinstance(value, Call) else None  # a metric's own variables
