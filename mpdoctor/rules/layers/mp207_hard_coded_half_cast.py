@@ -64,11 +64,11 @@ from mpdoctor.program.values import Api, Attribute, Value, options, walk
 from mpdoctor.semantics.source.edits.casts import cast_around
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, safe_fix, unsafe_fix
 from mpdoctor.semantics.source.layers.call_dtypes import NOT_CALLED, policies_of_instances
-from mpdoctor.semantics.source.layers.casts import casts, is_cast, is_cast_to
-from mpdoctor.semantics.source.layers.mixed_operands import MixedOperands, may_raise, mixed_operands
 from mpdoctor.semantics.source.layers.model_layers import layer_name, policies_written
-from mpdoctor.semantics.source.numbers.combined_values import combined_ids, deciding_parts
 from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.source.operands.casts import casts, is_cast, is_cast_to
+from mpdoctor.semantics.source.operands.combined_values import combined_ids, deciding_parts
+from mpdoctor.semantics.source.operands.mixed_operands import MixedOperands, may_raise, mixed_operands
 from mpdoctor.semantics.source.optimizers.gradients import is_tape
 from mpdoctor.semantics.source.programs.running_functions import functions_around, method_around, surrounding
 from mpdoctor.semantics.wording import text_at

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from mpdoctor.knowledge.dtypes.result_dtypes import JOINING, KEEPING
-from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.events import Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Collection, Item, Value, options
-from mpdoctor.semantics.source.layers.casts import is_cast
-from mpdoctor.semantics.source.layers.mixed_operands import mixed_operands
+from mpdoctor.program.values import Value, options
+from mpdoctor.semantics.source.operands.casts import is_cast
+from mpdoctor.semantics.source.operands.mixed_operands import mixed_operands
+from mpdoctor.semantics.source.operands.value_parts import values_joined, values_kept
 
 
 def deciding_parts(value: Value) -> list[Value]:
@@ -37,17 +37,3 @@ def combined_ids(facts: SourceFacts) -> frozenset[int]:
                 ids.add(id(option))
                 waiting += values_kept(option)
     return frozenset(ids)
-
-
-def values_kept(value: Value) -> tuple[Value, ...]:
-    """The values whose dtype a value has: what a collection holds, and the argument of a function that keeps dtypes."""
-    if isinstance(value, (Item, Collection)):
-        return value.parts
-    keeps = isinstance(value, Call) and isinstance(value.callee, Api) and value.method in KEEPING
-    return value.arguments(slice(1)) if keeps and isinstance(value, Call) else ()
-
-
-def values_joined(value: Value) -> tuple[Value, ...]:
-    """The tensors that meet in a function of a library's, and whose dtype it has; () for anything else."""
-    joins = isinstance(value, Call) and isinstance(value.callee, Api) and value.method in JOINING
-    return value.arguments(JOINING[value.method]) if joins and isinstance(value, Call) else ()
