@@ -102,6 +102,7 @@ from mpdoctor.semantics.wording import text_at
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
 FAILS_IN = ("model", "training")
+ONLY_IN_HALF = True
 HELP_FOR_COUNT = (
     "Cast the other operand to float32, `tf.cast(…, tf.float32)`, and not this number: float16 ends at 65504, which is "
     "less than the pixels of a picture of 256×256."

@@ -83,6 +83,7 @@ from mpdoctor.semantics.wording import text_at
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
 FAILS_IN = ("model", "training")
+ONLY_IN_HALF = True
 UPDATES = (
     *("keras.backend.update", "keras.backend.update_add", "keras.backend.update_sub"),
     *("tensorflow.compat.v1.assign", "tensorflow.compat.v1.assign_add", "tensorflow.compat.v1.assign_sub"),

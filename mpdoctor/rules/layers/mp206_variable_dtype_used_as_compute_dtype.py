@@ -68,6 +68,7 @@ SEVERITY = Severity.WARNING
 FIXES = ("safe", "unsafe")
 FAILS_IN = ("model", "training")
 EXPLAINS = {"MP202": "line"}
+ONLY_IN_HALF = True
 MOST_STEPS = 40
 FIX = "Write `compute_dtype`"
 

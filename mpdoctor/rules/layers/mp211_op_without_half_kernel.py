@@ -85,6 +85,7 @@ from mpdoctor.semantics.wording import expression_at, text_at
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
 FAILS_IN = ("model", "training")
+ONLY_IN_HALF = True
 LIBRARIES = ("tensorflow.", "keras.ops.", "keras.backend.")
 TRAINING = ("compile", "fit", "train_on_batch", "apply_gradients")
 

@@ -71,6 +71,7 @@ FIXES = ("safe", "unsafe")
 FAILS_IN = ("model", "training")
 EXPLAINS = {"MP202": "line"}
 CONFIRMED_LIVE = True
+ONLY_IN_HALF = True
 RECURRENT = (
     *("keras.layers.LSTM", "keras.layers.GRU", "keras.layers.SimpleRNN", "keras.layers.RNN"),
     *("keras.layers.Bidirectional", "keras.layers.ConvLSTM1D", "keras.layers.ConvLSTM2D", "keras.layers.ConvLSTM3D"),

@@ -84,6 +84,7 @@ FIXES = ("safe",)
 FAILS_IN = ("model", "training")
 CONFIRMED_LIVE = True  # a gradient raises at the line that asks for it
 EXPLAINS = {"MP202": "line"}
+ONLY_IN_HALF = True
 MAP = "tensorflow.map_fn"
 CALLING = {
     "tensorflow.numpy_function": "Tout",

@@ -54,6 +54,7 @@ from mpdoctor.semantics.source.operands.mixed_operands import half_dtypes
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
+ONLY_IN_HALF = True
 SQUARING = "keras.activations.squareplus"
 SQUARING_OPS = (SQUARING, "keras.ops.squareplus", "keras.ops.nn.squareplus")
 

@@ -63,6 +63,7 @@ from mpdoctor.semantics.source.programs.data.fed_elements import Keys, inputs_of
 SEVERITY = Severity.ERROR
 FAILS_IN = ("training",)
 CONFIRMED_LIVE = True
+ONLY_IN_HALF = True
 HELP = (
     'Make them integers from the start, in an input of their own: `keras.Input(…, dtype="int32")`. Keras never casts '
     "integers."

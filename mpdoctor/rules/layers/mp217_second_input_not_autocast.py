@@ -89,6 +89,7 @@ FIXES = ("safe",)
 FAILS_IN = ("model", "training")
 KERAS = ("2",)
 EXPLAINS = {"MP202": "line"}
+ONLY_IN_HALF = True
 MOST_FUNCTIONS = 4  # that a later input goes through before it meets the first one
 
 

@@ -92,6 +92,7 @@ from mpdoctor.semantics.source.programs.tests_without_training import is_in_test
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
 CONFIRMED_LIVE = True
+ONLY_IN_HALF = True
 WHILE_SAVING = ("save_own_variables", "load_own_variables")
 MESSAGES = {
     SUM: "This sums float16 values over all axes, or over several: the sum is inf from 65520 on, as that of 256×256 "

@@ -79,6 +79,7 @@ from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, ta
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
 NEVER_RAISES = True
+ONLY_IN_HALF = True
 HELP = 'Cast the predictions, `tf.cast(predictions, tf.float32)`, or give the last layer `dtype="float32"`.'
 
 

@@ -94,6 +94,7 @@ from mpdoctor.semantics.source.operands.dtype_mismatches import DtypeMismatch, d
 from mpdoctor.semantics.wording import expression_at, listed, quoted, text_at
 
 SEVERITY = Severity.ERROR
+ONLY_IN_HALF = True
 JOINS = ("tensorflow.concat", "tensorflow.stack", "tensorflow.add_n", "keras.backend.concatenate")
 FIXES = ("safe",)
 FAILS_IN = ("model", "training")

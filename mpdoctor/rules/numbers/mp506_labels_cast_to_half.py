@@ -68,6 +68,7 @@ from mpdoctor.semantics.source.numbers.precision import precision_of
 
 SEVERITY = Severity.ERROR
 FIXES = ("unsafe",)
+ONLY_IN_HALF = True
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:

@@ -103,6 +103,7 @@ SEVERITY = Severity.ERROR
 FIXES = ("safe",)
 FAILS_IN = ("model", "training")
 CONFIRMED_LIVE = True
+ONLY_IN_HALF = True
 HELP = "Cast the predictions first: `y_pred = tf.cast(y_pred, tf.float32)`."
 OF_OWN_TENSOR = "Cast the 16-bit one first: `tf.cast(…, tf.float32)`."
 IN_RESULT = "Cast one of the two to the other's dtype here: a metric's own states are float32."

@@ -76,6 +76,7 @@ from mpdoctor.semantics.source.programs.data.fed_elements import given_by_traini
 SEVERITY = Severity.WARNING
 CONFIRMED_LIVE = True
 EXPLAINS = {"MP908": "model"}
+ONLY_IN_HALF = True
 CONVERTING = ("tensorflow.constant", "tensorflow.convert_to_tensor", "keras.ops.convert_to_tensor", "keras.ops.array")
 RANGES = ("range", "arange")
 WAVES = ("sin", "cos")
