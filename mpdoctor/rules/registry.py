@@ -60,8 +60,8 @@ class Rule:
     under this name. `tells_of_divergence` (TELLS_OF_DIVERGENCE): it tells that they did; of several that do the one
     with the smallest number is the primary, 0 of none that does.
     `is_never_what_if`: a float32 program has the defect as well, whatever policy it is forced to.
-    `only_in_half` (ONLY_IN_HALF): what it finds in a source is no defect on a path that computes in float32. A weight or
-    a cast that names a 16-bit dtype is one anyway.
+    `only_in_half` (ONLY_IN_HALF): what it finds in a source is no defect on a path that computes in float32. A weight
+    or a cast that names a 16-bit dtype is one anyway.
     `shows_in_forced_loops` (SHOWS_IN_FORCED_LOOPS): the source of a custom loop in float32 shows that it would have the
     defect under mixed_float16, and its run under that policy does not.
     `in_light_of` (a function of this name): what is left of a finding in the source once a training has been measured,
