@@ -24,8 +24,8 @@ from mpdoctor.examiner.protocol.event_kinds import Event
 from mpdoctor.facts.versions import Keras
 from mpdoctor.rules.registry import Rule, all_rules
 
-sys.path.insert(0, str(Path(__file__).parent))
-from room_map import map_of_rooms, table_of_rooms
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from tools.room_map import map_of_rooms
 
 FAMILIES = {
     "examination": "The examination itself",
@@ -160,5 +160,4 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     depth = page.file.src_uri.count("/")
     markdown = re.sub(r"<!-- map of ([\w.]+) -->", lambda match: map_of_rooms(match[1]), markdown)
     markdown = markdown.replace("<!-- events -->", table_of_events())
-    markdown = re.sub(r"<!-- rooms of ([\w.]+) -->", lambda match: table_of_rooms(match[1]), markdown)
     return linked(markdown, lambda rule: f"{'../' * depth}rules/{rule.name}.md")

@@ -49,14 +49,14 @@ class Session:
     def __init__(self, request: Request, events: Events) -> None:
         self.request = request
         self.events = events
-        self.watch = LayerHooks()
+        self.layer_hooks = LayerHooks()
         self.mender = Mender(self)
-        self.notes = OptimizerHooks()
+        self.optimizer_hooks = OptimizerHooks()
         self.stand_ins = StandIns(
             os.path.join(request.scratch, "stand-ins"), lambda names: events.send(StandInsUsed(tuple(names)))
         )
-        self.loads = LoadHooks()
-        self.policy_setters = PolicySetters(request, self.watch)
+        self.load_hooks = LoadHooks()
+        self.policy_setters = PolicySetters(request, self.layer_hooks)
         self.training_methods = TrainingMethods(self)
         self.function_calls = FunctionCalls(self)
         self.scaling_calls = ScalingCalls(lambda: self.losses)
@@ -108,9 +108,9 @@ class Session:
                 self.keras.set_seed(self.request.seed)
             if self.request.policy != "auto":
                 self.policy_setters.force(self.keras)
-                self.watch.mender = self.mender
+                self.layer_hooks.mender = self.mender
             else:
-                self.watch.try_float32 = self.mender.float32_way
+                self.layer_hooks.try_float32 = self.mender.float32_way
             self.events.stage("running the script")
         except OtherBackend:
             raise
@@ -125,17 +125,17 @@ class Session:
         from mpdoctor.examiner.probe.predicting.predictions import Predictions
 
         self.new_training = training_class(self.request)
-        self.watch.install(keras.Layer, keras.global_policy)
+        self.layer_hooks.install(keras.Layer, keras.global_policy)
         if self.request.timed:
-            self.layer_scopes.install(self.watch, keras.Model)
-        self.watch.origins.install_policies(keras.Layer)
+            self.layer_scopes.install(self.layer_hooks, keras.Model)
+        self.layer_hooks.origins.install_policies(keras.Layer)
         parts = [cls for _, cls in classes_of_parts(keras) if not issubclass(cls, keras.Layer)]
-        self.watch.origins.install_parts(parts)
+        self.layer_hooks.origins.install_parts(parts)
         for cls in keras.function_classes():
-            self.watch.origins.install_operations(cls, keras.Layer)
-        self.notes.install(keras)
+            self.layer_hooks.origins.install_operations(cls, keras.Layer)
+        self.optimizer_hooks.install(keras)
         self.stand_ins.install(keras)
-        self.loads.install(keras)
+        self.load_hooks.install(keras)
         self.training_methods.install(keras)
         self.scaling_calls.install(keras)
         self.training_methods.install_wrappers(keras)
@@ -144,7 +144,7 @@ class Session:
         self.predictions.install(keras)
         if self._losses is None:
             self._losses = Losses()
-            watch_saved_functions(self.watch, self._note_saved_function)
+            watch_saved_functions(self.layer_hooks, self._note_saved_function)
             self.tapes.install()
             replace_method(type(tf.function(lambda: None)), "__call__", self.function_calls.call)
 
@@ -205,9 +205,9 @@ class Session:
             (keras, model)
             for keras in self._adapters
             for model in live_models(keras)
-            if not self.loads.left_behind(self.watch.origins.made_at(model))
+            if not self.load_hooks.left_behind(self.layer_hooks.origins.made_at(model))
         ]
-        return sorted(models, key=lambda pair: getattr(self.watch.origins.made_at(pair[1]), "line", 0))
+        return sorted(models, key=lambda pair: getattr(self.layer_hooks.origins.made_at(pair[1]), "line", 0))
 
     def tell_models(self) -> bool:
         """Send the facts of every live model, of a program that does not train one. False where there is none."""
@@ -216,7 +216,7 @@ class Session:
             for keras, model in models:
                 from mpdoctor.examiner.capture.trace import trace_outputs  # it needs TensorFlow
 
-                trace_outputs(self.watch, keras, model)
+                trace_outputs(self.layer_hooks, keras, model)
                 self.events.model_seen(self.untrained(keras, model))
         return bool(models)
 

@@ -1,1 +1,2 @@
-"""One rule, one file. The file's name is the rule's code and name, its docstring is the rule's documentation."""
+"""The rules, one file each: functions from facts to findings. A file is named after its rule, and its docstring is the
+rule's documentation."""

@@ -37,11 +37,6 @@ STAGES = {
     "in_failure": "model",
 }
 LOOKING_AT_RUNS = ("devices", "training")  # families of rules none of which looks at source
-# What is wrong where it is computed in 16 bits. (A weight or a cast that names a 16-bit dtype is wrong anyway.)
-WRONG_IN_HALF = (
-    *("MP201", "MP202", "MP205", "MP206", "MP211", "MP212", "MP214", "MP215", "MP216", "MP217", "MP412"),
-    "MP5",
-)
 Nearness = Literal["line", "model", "training", "zero"]
 """How near two findings must be for one to explain the other: on one source line; about one model of one target; about
 one model, where the second was seen in the training alone; or on one source line, where the second saw that a 0 broke
@@ -65,6 +60,8 @@ class Rule:
     under this name. `tells_of_divergence` (TELLS_OF_DIVERGENCE): it tells that they did; of several that do the one
     with the smallest number is the primary, 0 of none that does.
     `is_never_what_if`: a float32 program has the defect as well, whatever policy it is forced to.
+    `only_in_half` (ONLY_IN_HALF): what it finds in a source is no defect on a path that computes in float32. A weight
+    or a cast that names a 16-bit dtype is one anyway.
     `shows_in_forced_loops` (SHOWS_IN_FORCED_LOOPS): the source of a custom loop in float32 shows that it would have the
     defect under mixed_float16, and its run under that policy does not.
     `in_light_of` (a function of this name): what is left of a finding in the source once a training has been measured,
@@ -88,6 +85,7 @@ class Rule:
     causes_divergence: bool = False
     tells_of_divergence: int = 0
     is_never_what_if: bool = False
+    only_in_half: bool = False
     shows_in_forced_loops: bool = False
     fixes: tuple[str, ...] = ()
     in_light_of: Callable[[Finding, TrainingFacts], Finding] | None = None
@@ -199,6 +197,7 @@ def _rule_from_module(module: ModuleType, match: re.Match[str]) -> Rule:
         causes_divergence=getattr(module, "CAUSES_DIVERGENCE", False),
         tells_of_divergence=getattr(module, "TELLS_OF_DIVERGENCE", 0),
         is_never_what_if=getattr(module, "NEVER_WHAT_IF", False),
+        only_in_half=getattr(module, "ONLY_IN_HALF", False),
         shows_in_forced_loops=getattr(module, "SHOWS_IN_FORCED_LOOPS", False),
         fixes=getattr(module, "FIXES", ()),
         in_light_of=getattr(module, "in_light_of", None),
@@ -227,7 +226,7 @@ def _rules_that_may_look(kind: str) -> tuple[Rule, ...]:
 
 def _is_of_float32_alone(rule: Rule, facts: Any, finding: Finding) -> bool:
     """Whether what is wrong in 16 bits alone stands where the program computes in float32."""
-    if not rule.code.startswith(WRONG_IN_HALF):
+    if not rule.only_in_half:
         return False
     from mpdoctor.semantics.source.programs.float32_paths import runs_in_float32_alone
 

@@ -47,7 +47,7 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     ("arguments", "most"),
     [
         (["--version"], 8),
-        (["explain", "MP201"], 153),
+        (["explain", "MP201"], 150),
         (["rules"], 410),
         (["check", "--static", "--output-format=concise", "mixed.py"], 516),
         (["check", "--static", "--output-format=concise", "."], 535),

@@ -22,7 +22,7 @@ class Step:
         self.keras = importlib.import_module("keras" if name == "3" else "tf_keras")
         self.layers = self.keras.layers
         self.adapter = importlib.import_module("mpdoctor.examiner.keras.adapter_choice").adapter_for(self.keras)
-        self.watch = importlib.import_module("mpdoctor.examiner.capture.layer_hooks").LayerHooks()
+        self.layer_hooks = importlib.import_module("mpdoctor.examiner.capture.layer_hooks").LayerHooks()
         self.is_keras3 = name == "3"
 
     def layer(self, call: Callable[..., Any], **given: Any) -> Any:
@@ -48,13 +48,13 @@ class Step:
         model(x)  # builds it
         optimizer = self.keras.optimizers.SGD(0.0)
         variables = self.adapter.trainable_variables(trained or model)
-        with replaying.StepObserver(self.adapter, self.watch, optimizer) as observer:
+        with replaying.StepObserver(self.adapter, self.layer_hooks, optimizer) as observer:
             with tf.GradientTape() as tape:
                 outputs = model(x)
                 value = tf.reduce_mean(tf.cast(outputs, tf.float32)) if loss is None else loss(outputs)
             gradients = treated(tape.gradient(value, variables))
             optimizer.apply_gradients(list(zip(gradients, variables, strict=True)))
-        return finding.culprits_from_step(self.adapter, self.watch, observer, 3, 1024.0, batch)
+        return finding.culprits_from_step(self.adapter, self.layer_hooks, observer, 3, 1024.0, batch)
 
     def chain(self, *layers: Any) -> Any:
         return self.keras.Sequential(list(layers))
@@ -66,7 +66,7 @@ def kept(request: pytest.FixtureRequest) -> Iterator[Step]:
     step = Step(request.param)
     layer = step.adapter.Layer
     before = layer.__call__, layer.__new__
-    step.watch.install(layer, step.adapter.global_policy)
+    step.layer_hooks.install(layer, step.adapter.global_policy)
     yield step
     layer.__call__, layer.__new__ = before
 

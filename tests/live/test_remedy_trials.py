@@ -21,7 +21,7 @@ class Lab:
         self.keras = importlib.import_module("keras" if name == "3" else "tf_keras")
         self.layers = self.keras.layers
         self.adapter = importlib.import_module("mpdoctor.examiner.keras.adapter_choice").adapter_for(self.keras)
-        self.watch = importlib.import_module("mpdoctor.examiner.capture.layer_hooks").LayerHooks()
+        self.layer_hooks = importlib.import_module("mpdoctor.examiner.capture.layer_hooks").LayerHooks()
         self.trials = importlib.import_module("mpdoctor.examiner.trials.remedy_trials")
         self.in_place = importlib.import_module("mpdoctor.examiner.keras.in_place").float32_in_place
 
@@ -78,7 +78,7 @@ class Lab:
         cases = [self.trials.Case(lambda x=x, y=y: repeat(x, y), state) for x, y in batches]
         with catching(self.adapter, optimizer) as catcher:
             trials = self.trials.RemedyTrials(
-                self.adapter, self.watch, catcher, self.set_scale if scaled else None, cases, 300.0
+                self.adapter, self.layer_hooks, catcher, self.set_scale if scaled else None, cases, 300.0
             )
             return trials.remedies(self.trials.Sickness(**sickness))
 
@@ -108,7 +108,7 @@ def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
     lab = Lab(request.param)
     layer, policy = lab.adapter.Layer, lab.adapter.global_policy()
     before = layer.__call__, layer.__new__
-    lab.watch.install(layer, lab.adapter.global_policy)
+    lab.layer_hooks.install(layer, lab.adapter.global_policy)
     lab.adapter.set_policy("mixed_float16")
     lab.adapter.set_seed(1)
     yield lab

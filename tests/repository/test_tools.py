@@ -1,4 +1,4 @@
-"""The tools for whoever changes mpdoctor: a new rule's files, the README's table, the maps of the architecture page."""
+"""The tools for whoever changes mpdoctor: a new rule's files, tables made from the code, the maps of rooms."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import get_args
 
 import pytest
@@ -18,25 +17,18 @@ from mpdoctor.examiner.protocol.event_kinds import Event
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
+from tools import room_map  # noqa: E402
 from tools.delegation_tables import with_table as with_delegation_table  # noqa: E402
 from tools.new_rule import families, files_of_rule, next_code  # noqa: E402
-from tools.readme import README, with_table  # noqa: E402
+from tools.readme import ARCHITECTURE, README, with_tables  # noqa: E402
 
 
-@pytest.fixture(scope="module")
-def room_map() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("room_map", ROOT / "docs" / "room_map.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_the_readme_has_the_table_that_the_tool_writes() -> None:
-    text = README.read_text(encoding="utf-8")
-    assert with_table(text) == text
+@pytest.mark.parametrize("page", [README, ARCHITECTURE], ids=lambda page: page.name)
+def test_a_page_has_the_tables_that_the_tool_writes(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert with_tables(text) == text
     with pytest.raises(ValueError, match="end"):
-        with_table(text.replace("<!-- end -->", ""))
+        with_tables(text.replace("<!-- end -->", ""))
 
 
 def test_a_delegation_table_replaces_the_one_of_the_same_keras() -> None:
@@ -79,7 +71,7 @@ def test_the_tool_says_what_it_wants() -> None:
 
 
 @pytest.mark.parametrize("package", ["mpdoctor", "mpdoctor.examiner"])
-def test_the_map_shows_every_room_and_no_more_arrows_than_there_are_imports(room_map: ModuleType, package: str) -> None:
+def test_the_map_shows_every_room_and_no_more_arrows_than_there_are_imports(package: str) -> None:
     folder = room_map.folder_of(package)
     imports = room_map.imports_between_rooms(folder)
     rooms = {path.stem for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}

@@ -123,15 +123,15 @@ class LayerHooks:
         self.origins.install(layer_class, global_policy)
 
     def _watched_call(self, original_call: Callable[..., object]) -> Callable[..., object]:
-        watch = self
+        layer_hooks = self
 
         @functools.wraps(original_call)  # its module tells autograph that this is none of the user's functions
         def __call__(layer: KerasLayer, *args: object, **kwargs: object) -> object:
-            if watch._is_paused:
+            if layer_hooks._is_paused:
                 return original_call(layer, *args, **kwargs)
-            watch.failed = None
-            watch.stack.append(layer)
-            observer, call, mender = watch.observer, None, watch.mender
+            layer_hooks.failed = None
+            layer_hooks.stack.append(layer)
+            observer, call, mender = layer_hooks.observer, None, layer_hooks.mender
             if observer is not None:
                 call, args, kwargs = observer.enter(layer, args, kwargs)
             try:
@@ -140,18 +140,18 @@ class LayerHooks:
                 else:
                     outputs = mender.call_layer(original_call, layer, (args, kwargs))
             except BaseException as error:
-                is_innermost = watch.failed is None
-                watch.note_failure(layer, error, (args, kwargs))
+                is_innermost = layer_hooks.failed is None
+                layer_hooks.note_failure(layer, error, (args, kwargs))
                 if is_innermost and mender is None:
-                    watch._try_again(original_call, layer, (args, kwargs))
+                    layer_hooks._try_again(original_call, layer, (args, kwargs))
                 if observer is not None:
                     observer.abandon(call)
                 raise
             finally:
-                watch.stack.pop()
-            watch._note_output(layer, args, kwargs, outputs)
-            if not watch.stack:
-                for tell in watch.after_outermost:
+                layer_hooks.stack.pop()
+            layer_hooks._note_output(layer, args, kwargs, outputs)
+            if not layer_hooks.stack:
+                for tell in layer_hooks.after_outermost:
                     tell(layer, args, kwargs, outputs)
             if observer is not None:
                 outputs = observer.leave(call, outputs)

@@ -56,7 +56,7 @@ def model_from_live(
         global_policy_set_at=session.policy_setters.set_at(keras),
         other_policies=session.policies_of_others(keras),
         devices=session.devices() if running else (),
-        preparing_layers=session.watch.preparing_layers,
+        preparing_layers=session.layer_hooks.preparing_layers,
         graphs_rewritten=rewrites_graphs(),
         data=data,
         call=call,
@@ -68,7 +68,7 @@ def _with_model(
     loop: ModelFacts, session: Session, keras: KerasAdapter, model: KerasModel, optimizer: KerasOptimizer | None
 ) -> ModelFacts:
     """The facts of a loop over variables, with the model to which these belong."""
-    before, set_at = session.watch.origins.policy_before(model) or ("", None)
+    before, set_at = session.layer_hooks.origins.policy_before(model) or ("", None)
     strategy = getattr(model, "distribute_strategy", None)
     strategy_name = type(strategy).__name__
     losses = keras.given_loss(model)
@@ -82,7 +82,7 @@ def _with_model(
         compiled=keras.is_compiled(model),
         loss=loss_name(losses),
         jit_compile=keras.jit_compile(model),
-        made_at=session.watch.origins.made_at(model),
+        made_at=session.layer_hooks.origins.made_at(model),
         policy_before=before,
         policy_set_at=set_at,
         strategy="" if strategy is None or strategy_name.startswith("_Default") else strategy_name,
@@ -91,7 +91,7 @@ def _with_model(
         loss_is_of_keras=compute_in_predictions_dtype(losses),
         loss_takes_probabilities=take_probabilities(losses),
         casts_output=casts_prediction(model, losses),
-        loads=tuple(session.loads.inside(keras, model)),
+        loads=tuple(session.load_hooks.inside(keras, model)),
     )
 
 
@@ -133,9 +133,9 @@ def _layers(session: Session, keras: KerasAdapter, model: KerasModel) -> Iterato
 
 
 def _layer(session: Session, keras: KerasAdapter, layer: KerasLayer, place: _Place) -> LayerFacts:
-    watch, own = session.watch, class_location(type(layer))
-    called = watch.calls.of(layer)
-    before, set_at = watch.origins.policy_before(layer) or ("", None)
+    layer_hooks, own = session.layer_hooks, class_location(type(layer))
+    called = layer_hooks.calls.of(layer)
+    before, set_at = layer_hooks.origins.policy_before(layer) or ("", None)
     return LayerFacts(
         path=place.path,
         is_output=place.is_output,
@@ -166,11 +166,11 @@ def _layer(session: Session, keras: KerasAdapter, layer: KerasLayer, place: _Pla
         else (),
         policy_before=before,
         policy_set_at=set_at,
-        made_at=watch.origins.made_at(layer),
-        made_by=watch.origins.made_by(layer),
-        activation_argument=watch.origins.activation_argument(layer),
-        given_dtype=watch.origins.given_dtype(layer, before or _own_policy_name(layer)),
-        before_policy=watch.origins.made_before_policy(layer),
+        made_at=layer_hooks.origins.made_at(layer),
+        made_by=layer_hooks.origins.made_by(layer),
+        activation_argument=layer_hooks.origins.activation_argument(layer),
+        given_dtype=layer_hooks.origins.given_dtype(layer, before or _own_policy_name(layer)),
+        before_policy=layer_hooks.origins.made_before_policy(layer),
     )
 
 
@@ -201,8 +201,8 @@ def _operation(session: Session, keras: KerasAdapter, operation: KerasLayer, pla
         floating=bool(floating),
         is_operation=True,
         given_by=keras.makers_of(inputs),
-        made_at=session.watch.origins.made_at(operation),
-        made_by=session.watch.origins.made_by(operation),
+        made_at=session.layer_hooks.origins.made_at(operation),
+        made_by=session.layer_hooks.origins.made_by(operation),
     )
 
 
@@ -210,7 +210,7 @@ def _output_layers(session: Session, keras: KerasAdapter, model: KerasModel) -> 
     """The layers that the model's outputs come from; through nested models, down to the layer that computes."""
     operations = keras.output_operations(model)
     if operations is None:
-        last = session.watch.output_layer(model)
+        last = session.layer_hooks.output_layer(model)
         operations = [] if last is None else [last]
     inner = []
     for operation in operations:

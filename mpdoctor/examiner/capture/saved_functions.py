@@ -23,10 +23,12 @@ if TYPE_CHECKING:
 _MODULES = ("polymorphic_function.concrete_function", "polymorphic_function.monomorphic_function", "function")
 
 
-def watch_saved_functions(watch: LayerHooks, tell: Callable[[PartFacts], None]) -> None:
+def watch_saved_functions(layer_hooks: LayerHooks, tell: Callable[[PartFacts], None]) -> None:
     """Have `tell` called where a function of a SavedModel with a float32 signature is given 16-bit values, with the
     layer that gives them: its class and the line that makes it."""
-    replace_method(_concrete_function_class(), "__call__", lambda *given, **named: _call(watch, tell, *given, **named))
+    replace_method(
+        _concrete_function_class(), "__call__", lambda *given, **named: _call(layer_hooks, tell, *given, **named)
+    )
 
 
 def _concrete_function_class() -> Any:
@@ -37,7 +39,7 @@ def _concrete_function_class() -> Any:
 
 
 def _call(
-    watch: LayerHooks,
+    layer_hooks: LayerHooks,
     tell: Callable[[PartFacts], None],
     original: Callable[..., object],
     function: Any,
@@ -45,10 +47,12 @@ def _call(
     **kwargs: object,
 ) -> object:
     if any(dtype_name(tensor) in HALF for tensor in flat_tensors((args, kwargs))) and _takes_float32(function):
-        layer = watch.stack[-1] if watch.stack else None
+        layer = layer_hooks.stack[-1] if layer_hooks.stack else None
         name = str(getattr(function, "name", "") or "") if layer is None else type(layer).__name__
         tell(
-            PartFacts("saved-model", name, own=False, made_at=watch.origins.made_at(layer) if layer else own_location())
+            PartFacts(
+                "saved-model", name, own=False, made_at=layer_hooks.origins.made_at(layer) if layer else own_location()
+            )
         )
     return original(function, *args, **kwargs)
 

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasModel
 
 
-def trace_outputs(watch: LayerHooks, keras: KerasAdapter, model: KerasModel) -> None:
+def trace_outputs(layer_hooks: LayerHooks, keras: KerasAdapter, model: KerasModel) -> None:
     """Keras 3 takes many a layer's word for the dtype of what it puts out. Nothing is computed."""
     functional = functional_model_of(model)
     structure = input_structure(functional)
-    if structure is None or watch.calls.of(functional).is_real:
+    if structure is None or layer_hooks.calls.of(functional).is_real:
         return
     specifications = tf.nest.map_structure(lambda tensor: tf.TensorSpec(tensor.shape, tensor.dtype), structure)
     call = tf.function(lambda inputs: functional(inputs), autograph=False)

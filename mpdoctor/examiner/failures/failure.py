@@ -42,28 +42,32 @@ def failure_under_watch(session: Session, error: BaseException, during: During) 
         operands_of_line,  # it needs TensorFlow, which the program may not have
     )
 
-    layer = session.watch.layer_of_error(error)
-    failed = session.watch.failed
+    layer = session.layer_hooks.layer_of_error(error)
+    failed = session.layer_hooks.failed
     if layer is not None and failed is not None:
         failure = _with_layer(failure, session, layer, failed)
     policy = session.keras.global_policy()
     return replace(
         failure,
         under_tape=session.tapes.left_a_tape(error),
-        computes_in_half=policy.endswith(HALF) or failure.layer_dtype in HALF or session.watch.saw(HALF),
+        computes_in_half=policy.endswith(HALF) or failure.layer_dtype in HALF or session.layer_hooks.saw(HALF),
         operands=() if failure.location is None else operands_of_line(error, failure.location),
         part=part_of_error(
-            session.keras, error, all_frames(error), session.watch.origins.part_made_at, session.half_given_to_saved
+            session.keras,
+            error,
+            all_frames(error),
+            session.layer_hooks.origins.part_made_at,
+            session.half_given_to_saved,
         ),
         batches=tuple(_batches(session)),
         keras=session.keras.facts,
-        saved_file=getattr(error, "saved_file", None) or session.loads.file_of_error(error),
+        saved_file=getattr(error, "saved_file", None) or session.load_hooks.file_of_error(error),
     )
 
 
 def _with_layer(failure: FailureFacts, session: Session, layer: KerasLayer, failed: FailedCall) -> FailureFacts:
     """The failure, with the layer whose call raised."""
-    origins = session.watch.origins
+    origins = session.layer_hooks.origins
     return replace(
         failure,
         layer=layer.name,
@@ -93,9 +97,9 @@ def _takes_dtype(layer_class: type[object]) -> bool | None:
 
 
 def _batches(session: Session) -> Iterator[BatchFacts]:
-    watch = session.watch
-    for layer, given, returned in watch.calls.batches():
-        place = class_location(type(layer)) or watch.origins.made_at(layer)
+    layer_hooks = session.layer_hooks
+    for layer, given, returned in layer_hooks.calls.batches():
+        place = class_location(type(layer)) or layer_hooks.origins.made_at(layer)
         yield BatchFacts(layer.name, type(layer).__name__, given, returned, place)
 
 

@@ -100,10 +100,10 @@ class Mender:
         given: Arguments,
     ) -> object:
         """The result of the layer's call in float32. Raises `error`, the first one, where that fails too."""
-        watch = self._session.watch
-        is_innermost = watch.failed is None
-        watch.note_failure(layer, error, given)
-        failed = watch.failed
+        layer_hooks = self._session.layer_hooks
+        is_innermost = layer_hooks.failed is None
+        layer_hooks.note_failure(layer, error, given)
+        failed = layer_hooks.failed
         assert failed is not None
         for how in self._ways(layer):
             self._is_trying = True
@@ -112,17 +112,17 @@ class Mender:
             except Exception:  # float32 is no help: the first error is told
                 continue
             finally:
-                self._is_trying, watch.failed = False, failed
+                self._is_trying, layer_hooks.failed = False, failed
             self._layers[layer] = how
             if is_innermost:
-                watch.failed = failed._replace(float32_way=how)
+                layer_hooks.failed = failed._replace(float32_way=how)
             kind: MendedPart = "operations" if how == OWN and layers_inside(layer) else "layer"
             self._note(kind, layer.name, type(layer).__name__, self._failure(error))
-            watch.failed = None
+            layer_hooks.failed = None
             return outputs
         self._in_vain += 1
         if is_innermost:
-            watch.failed = failed._replace(float32_way="")
+            layer_hooks.failed = failed._replace(float32_way="")
         raise error
 
     def float32_way(self, original: Call, layer: KerasLayer, given: Arguments) -> str | None:
@@ -131,8 +131,8 @@ class Mender:
         tried, as in a layer that holds 16-bit variables, which float32 arguments do not change."""
         if self._is_trying or not self._was_made(layer) or self._in_vain >= MOST_IN_VAIN:
             return None
-        watch = self._session.watch
-        failed, self._is_trying = watch.failed, True
+        layer_hooks = self._session.layer_hooks
+        failed, self._is_trying = layer_hooks.failed, True
         try:
             for how in self._ways(layer):
                 try:
@@ -141,7 +141,7 @@ class Mender:
                     continue
                 return how
         finally:
-            self._is_trying, watch.failed = False, failed
+            self._is_trying, layer_hooks.failed = False, failed
         self._in_vain += 1
         return None if _holds_half(layer) else ""
 
@@ -164,7 +164,7 @@ class Mender:
 
     def handed_on(self, layer: KerasLayer, outputs: object) -> object:
         """The layer's outputs in the dtype that its caller takes."""
-        callers = self._session.watch.stack
+        callers = self._session.layer_hooks.stack
         if (callers and self._layers.get(callers[-1]) == OWN) or (not callers and layer in self._outputs):
             return self._cast(outputs, HALF, "float32")
         return outputs

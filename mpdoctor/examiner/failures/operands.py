@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
-import re
 from types import FrameType
 from typing import Iterator
 
@@ -11,11 +9,10 @@ import tensorflow as tf
 
 from mpdoctor.examiner.capture.layer_calls import dtype_name, flat_tensors, is_symbolic
 from mpdoctor.examiner.exceptions import chain_of
-from mpdoctor.examiner.process.user_code import own_code
+from mpdoctor.examiner.process.user_code import code_of_line, names_in, own_code
 from mpdoctor.facts.failure import OperandFacts
 from mpdoctor.facts.location import Location
 
-_NAME = re.compile(r"(?<![\w.\"'])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 _DTYPES = frozenset(tf.dtypes.as_dtype(number).name for number in (*range(1, 15), 17, 18, 19, 22, 23))
 
 
@@ -26,8 +23,8 @@ def operands_of_line(error: BaseException, place: Location) -> tuple[OperandFact
     if frame is None:
         return ()
     operands: dict[OperandFacts, None] = {}
-    for match in _NAME.finditer(linecache.getline(place.path, place.line).partition("#")[0]):
-        for operand in _operands(match[0], frame):
+    for name in names_in(code_of_line(place)):
+        for operand in _operands(name, frame):
             operands[operand] = None
     return tuple(operands)
 

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 def training_of_failed_loop(session: Session, error: BaseException, failure: FailureFacts) -> Training:
     """A training with the model whose layer raised, or the only model, and with the only optimizer that the program
     made."""
-    layer = session.watch.layer_of_error(error)
+    layer = session.layer_hooks.layer_of_error(error)
     models = session.models()
     holding = [(keras, model) for keras, model in models if layer is not None and _holds(model, layer)]
     keras, model = next(iter(holding or models), (session.hooked_keras, None))
     if len(holding or models) > 1:
         model = None
-    optimizers = session.notes.outermost(keras)
+    optimizers = session.optimizer_hooks.outermost(keras)
     optimizer = optimizers[0] if len(optimizers) == 1 else getattr(model, "optimizer", None)
     training = Training(session, keras, CallFacts("loop", failure.location), model, optimizer)
     training.begin_loop()

@@ -66,7 +66,7 @@ def _tried_scale(look: StepReplay, session: Session, observed: ObservedOptimizer
     cases = [Case(repeat, failing.state) for repeat in repeats if repeat is not None]
     with look.repeating() as catchers:
         catchers[observed].stops = observed.steps_a_call > 1
-        runner = TrialRunner(observed.keras, session.watch, catchers[observed], observed.set_scale)
+        runner = TrialRunner(observed.keras, session.layer_hooks, catchers[observed], observed.set_scale)
         return Tried((smaller_scale(runner, cases, scale, session.request.budget),))
 
 
@@ -75,7 +75,7 @@ def _tried(look: StepReplay, session: Session, observed: ObservedOptimizer) -> T
         catchers[observed].stops = observed.steps_a_call > 1
         trials = RemedyTrials(
             observed.keras,
-            session.watch,
+            session.layer_hooks,
             catchers[observed],
             observed.set_scale if observed.can_set_scale else None,
             _cases(observed),

@@ -1,10 +1,11 @@
-"""Tells which files are the user's own, and which of their lines is running."""
+"""Tells which files are the user's own, which of their lines is running, and what it names."""
 
 from __future__ import annotations
 
 import contextlib
 import csv
 import functools
+import linecache
 import os
 import re
 import sys
@@ -29,6 +30,7 @@ _IS_MACHINERY = re.compile(
     r"[/\\]tensorflow[/\\]python[/\\]autograph[/\\]|[/\\](tf_)?keras[/\\](src[/\\])?(engine[/\\]base_layer|layers[/\\]layer)\.py$"
 ).search
 
+_NAME = re.compile(r"(?<![\w.\"'])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 _classes: dict[type, Location | None] = {}
 
 
@@ -168,6 +170,16 @@ def _original_line(copied: tuple[str, int]) -> Location | None:
             if origin is not None and is_own(origin.loc.filename):
                 return Location(os.path.abspath(origin.loc.filename), origin.loc.lineno)
     return None
+
+
+def code_of_line(place: Location) -> str:
+    """The text of a line, without the comment behind it."""
+    return linecache.getline(place.path, place.line).partition("#")[0]
+
+
+def names_in(code: str) -> tuple[str, ...]:
+    """The names in a line of code, each once: `x`, `self.scale`."""
+    return tuple(dict.fromkeys(_NAME.findall(code)))
 
 
 def class_location(cls: type) -> Location | None:

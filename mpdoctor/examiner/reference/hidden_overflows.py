@@ -29,16 +29,18 @@ REPEATS = 1e-3  # of the norm: two runs of one step put out less than this apart
 
 def tell_hidden_overflows(session: Session, look: StepReplay, trainings: list[ObservedOptimizer]) -> None:
     """Report hidden overflows in the last batch of each training that was reported last."""
-    half = "float16" if session.watch.saw(("float16",)) else BFLOAT16
+    half = "float16" if session.layer_hooks.saw(("float16",)) else BFLOAT16
     for place, observed in enumerate(trainings):
-        if not observed.overflows and (half != BFLOAT16 or not session.watch.saw((BFLOAT16,))):
+        if not observed.overflows and (half != BFLOAT16 or not session.layer_hooks.saw((BFLOAT16,))):
             continue
         session.events.stage("comparing with float32")
-        measurement = ReferenceMeasurement(look, session.watch, len(observed.steps), SHARE * session.request.budget)
+        measurement = ReferenceMeasurement(
+            look, session.layer_hooks, len(observed.steps), SHARE * session.request.budget
+        )
         try:
             with measurement.last_step(observed, half) as (runner, kept):
                 if not observed.overflows:
-                    with OverflowWatch(session.watch) as watch:
+                    with OverflowWatch(session.layer_hooks) as watch:
                         runner.run(kept)
                     observed.overflows = watch.found
                 tried = (_tried(session, observed, runner, kept, seen) for seen in observed.overflows[:MOST])
@@ -55,7 +57,7 @@ def _tried(
     """The step with this layer in float32 and all before it as they are: so both are given the same. None where it puts
     out the same. Raises NotComparable."""
     layers, number = with_sublayers(observed.keras, [seen.layer]), id(seen.layer)
-    with OverflowWatch(session.watch) as overflows:
+    with OverflowWatch(session.layer_hooks) as overflows:
         single = runner.run(kept, layers).seen
     again = runner.run(kept, layers, single=single).seen.ranges.get(number)
     half = runner.run(kept, single=single).seen.ranges.get(number)
@@ -70,7 +72,7 @@ def _tried(
         operation=seen.operation,
         apart=half.apart,
         layers=tuple(overflow.path for overflow in chosen),
-        locations=tuple(session.watch.origins.made_at(overflow.layer) for overflow in chosen),
+        locations=tuple(session.layer_hooks.origins.made_at(overflow.layer) for overflow in chosen),
         is_healed=is_healed,
     )
 
@@ -91,7 +93,7 @@ def _with_those_behind(
         if not new:
             break
         chosen = [*chosen, *new]
-        with OverflowWatch(session.watch) as overflows:
+        with OverflowWatch(session.layer_hooks) as overflows:
             runner.run(kept, with_sublayers(observed.keras, [overflow.layer for overflow in chosen]))
         left = overflows.found
     return chosen, not left

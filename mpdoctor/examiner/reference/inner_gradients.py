@@ -79,14 +79,16 @@ def tell_inner_gradients(
 ) -> None:
     """Measure the inner gradients of each training that was reported last, by its last batch, and send them. Where no
     last batch takes any, as with a penalty of every fourth step, by the last batch that does."""
-    if not session.tapes.took_inner or not session.watch.saw((HALF,)):
+    if not session.tapes.took_inner or not session.layer_hooks.saw((HALF,)):
         return
     until = time.monotonic() + SHARE * session.request.budget
     for batches in (slice(1), slice(1, None)):
         measured = False
         for place, observed in enumerate(reported):
             session.events.stage("comparing with float32")
-            measurement = ReferenceMeasurement(look, session.watch, len(observed.steps), SHARE * session.request.budget)
+            measurement = ReferenceMeasurement(
+                look, session.layer_hooks, len(observed.steps), SHARE * session.request.budget
+            )
             with suppress(NotComparable), measurement.last_step(observed) as (runner, kept):
                 last = [kept, *(kept._replace(repeat=repeat) for repeat in earlier.of(observed)[1:])]
                 gradients = _first_found(observed, runner, last[batches], until)

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class ReferenceMeasurement:
     """Compares the kept steps of all optimizers of a training; `seconds` is the time of --budget."""
 
-    def __init__(self, look: StepReplay, watch: LayerHooks, steps: int, seconds: float) -> None:
-        self._look, self._watch = look, watch
+    def __init__(self, look: StepReplay, layer_hooks: LayerHooks, steps: int, seconds: float) -> None:
+        self._look, self._layer_hooks = look, layer_hooks
         self._steps, self._seconds = steps, seconds
         self._kept: dict[ObservedOptimizer, KeptSteps] = {}
 
@@ -39,7 +39,7 @@ class ReferenceMeasurement:
     def facts(self, observed: ObservedOptimizer) -> ReferenceFacts:
         """The comparison at the end of the training. The variables are as before, afterwards."""
         began = time.monotonic()
-        dtype = next((dtype for dtype in HALF if self._watch.saw((dtype,))), "")
+        dtype = next((dtype for dtype in HALF if self._layer_hooks.saw((dtype,))), "")
         try:
             measured = self._measured(observed, dtype, began + self._seconds)
         except NotComparable as reason:
@@ -80,7 +80,9 @@ class ReferenceMeasurement:
         set_scale = observed.set_scale if observed.can_set_scale else None
         with seed_put_back(), self._look.repeating() as catchers:
             catchers[observed].stops = observed.steps_a_call > 1
-            yield StepRunner(observed.keras, self._watch, catchers[observed], set_scale, observed.variables, dtype)
+            yield StepRunner(
+                observed.keras, self._layer_hooks, catchers[observed], set_scale, observed.variables, dtype
+            )
 
     def _twins(self, runner: StepRunner, kept: list[KeptStep], until: float) -> list[Twins]:
         """The steps run in both precisions, as many as there is time for, the first one twice. Raises NotComparable."""

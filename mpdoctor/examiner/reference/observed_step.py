@@ -54,8 +54,8 @@ class ObservedStep:
         By layer, the largest magnitude of a gradient that arrived at its output; of a run that compares with none.
     """
 
-    def __init__(self, watch: LayerHooks, single: ObservedStep | None = None) -> None:
-        self._watch, self._single = watch, single
+    def __init__(self, layer_hooks: LayerHooks, single: ObservedStep | None = None) -> None:
+        self._layer_hooks, self._single = layer_hooks, single
         self.nonzero: Arrays = {}
         self.samples: Arrays = {}
         self.layers: dict[int, KerasLayer] = {}
@@ -68,13 +68,13 @@ class ObservedStep:
         self._release: Callable[[], object] = lambda: None
 
     def __enter__(self) -> ObservedStep:
-        self._watch.observer = self
+        self._layer_hooks.observer = self
         self._release = replace_for_now(tf.GradientTape, "gradient", self._differentiate)
         return self
 
     def __exit__(self, *error: object) -> None:
         self._release()
-        self._watch.observer = None
+        self._layer_hooks.observer = None
 
     # --- called by LayerHooks -------------------------------------------------------------------------------------
     def enter(

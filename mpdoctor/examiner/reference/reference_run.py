@@ -28,7 +28,7 @@ class ReferenceRun:
 
     def __init__(self, session: Session, look: StepReplay, second: SecondTraining, steps: int) -> None:
         self._session, self._second = session, second
-        self._measurement = ReferenceMeasurement(look, session.watch, steps, session.request.budget)
+        self._measurement = ReferenceMeasurement(look, session.layer_hooks, steps, session.request.budget)
 
     def note(self, observed: ObservedOptimizer) -> None:
         """Note a step of this optimizer."""
@@ -65,5 +65,5 @@ class ReferenceRun:
         call: Callable[[PlayedStep], None],
     ) -> DivergenceFacts:
         seconds = self._session.request.budget / RUNS
-        training = TwinTraining(self._session.watch, self._second, call, optimizers, reference.dtype, seconds)
+        training = TwinTraining(self._session.layer_hooks, self._second, call, optimizers, reference.dtype, seconds)
         return DivergenceSearch(observed.keras, training, observed, reference).facts()

@@ -69,13 +69,13 @@ class StepRunner:
     def __init__(
         self,
         keras: KerasAdapter,
-        watch: LayerHooks,
+        layer_hooks: LayerHooks,
         catcher: GradientCatcher,
         set_scale: Callable[[float], None] | None,
         variables: Iterable[KerasVariable],
         half: str,
     ) -> None:
-        self._keras, self._watch, self._catcher, self._set_scale = keras, watch, catcher, set_scale
+        self._keras, self._layer_hooks, self._catcher, self._set_scale = keras, layer_hooks, catcher, set_scale
         self._own = {id(variable) for variable in variables}
         self._half = half
         self._layers: list[KerasLayer] = []  # all that a step calls, and those in them
@@ -96,7 +96,7 @@ class StepRunner:
             self._set_scale(scale)
         tf.random.set_seed(1)
         self._catcher.take()
-        seen = ObservedStep(self._watch, single)
+        seen = ObservedStep(self._layer_hooks, single)
         with same_draws(self._half), float32_in_place(self._keras, layers), suppress(Enough), seen:
             try:
                 kept.repeat()

@@ -43,18 +43,18 @@ class CalledLayers(OpenCallsObserver):
     """Notes the layers that are called while it is entered, and the dtypes that they put out, by path. What those in
     `to_round` put out in float32 is rounded to `half`, and so is the gradient that arrives there."""
 
-    def __init__(self, watch: LayerHooks, to_round: Iterable[str] = (), half: str = "") -> None:
+    def __init__(self, layer_hooks: LayerHooks, to_round: Iterable[str] = (), half: str = "") -> None:
         super().__init__()
-        self._watch, self._to_round, self._half = watch, frozenset(to_round), half
+        self._layer_hooks, self._to_round, self._half = layer_hooks, frozenset(to_round), half
         self.layers: dict[str, KerasLayer] = {}  # in the order in which they returned
         self.dtypes: dict[str, set[str]] = {}
 
     def __enter__(self) -> CalledLayers:
-        self._watch.observer = self
+        self._layer_hooks.observer = self
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._watch.observer = None
+        self._layer_hooks.observer = None
 
     # --- called by LayerHooks -------------------------------------------------------------------------------------
     def leave(self, call: OpenCall, outputs: object) -> object:
@@ -89,14 +89,14 @@ class TwinTraining:
 
     def __init__(
         self,
-        watch: LayerHooks,
+        layer_hooks: LayerHooks,
         second: SecondTraining,
         call: Callable[[PlayedStep], None],
         optimizers: list[ObservedOptimizer],
         half: str,
         seconds: float,
     ) -> None:
-        self._watch, self._second, self._call = watch, second, call
+        self._layer_hooks, self._second, self._call = layer_hooks, second, call
         self._optimizers, self._half, self._seconds = optimizers, half, seconds
 
     def run(
@@ -113,7 +113,7 @@ class TwinTraining:
             stack.enter_context(seed_put_back())
             stack.enter_context(same_draws(self._half))
             played = stack.enter_context(self._second.from_the_first_weights(layers))
-            seen = stack.enter_context(CalledLayers(self._watch, to_round, self._half))
+            seen = stack.enter_context(CalledLayers(self._layer_hooks, to_round, self._half))
             tf.random.set_seed(1)
             for optimizer in self._optimizers:
                 optimizer.unread()

@@ -27,13 +27,15 @@ def tell_lost_gradients(session: Session, look: StepReplay, trainings: list[Obse
     """Report gradients that only float16 loses, by running the last batch of each training reported last in float16 and
     in float32. Sends nothing where the unmoved weights have no gradient in float32 either, as behind a dead ReLU, or
     where a low loss scale loses little."""
-    for place, observed in enumerate(trainings if session.watch.saw((HALF,)) else ()):
+    for place, observed in enumerate(trainings if session.layer_hooks.saw((HALF,)) else ()):
         unmoved = {observed.keras.path(variable) for variable in observed.unmoved_weights()}
         is_low = _has_low_scale(observed)
         if not unmoved and not is_low:
             continue
         session.events.stage("comparing with float32")
-        measurement = ReferenceMeasurement(look, session.watch, len(observed.steps), SHARE * session.request.budget)
+        measurement = ReferenceMeasurement(
+            look, session.layer_hooks, len(observed.steps), SHARE * session.request.budget
+        )
         measurement.note(observed)
         facts = measurement.facts(observed)
         lost = {variable.path for step in facts.steps for variable in step.variables if variable.underflows}

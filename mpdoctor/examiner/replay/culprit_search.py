@@ -35,8 +35,8 @@ NO_LAYERS: tuple[NotMeasured, str] = (
 class CulpritSearch:
     """For all optimizers of a training. `repeating()` is the context in which a step may run and moves nothing."""
 
-    def __init__(self, watch: LayerHooks, repeating: Callable[[], ContextManager[object]]) -> None:
-        self._watch, self._repeating = watch, repeating
+    def __init__(self, layer_hooks: LayerHooks, repeating: Callable[[], ContextManager[object]]) -> None:
+        self._layer_hooks, self._repeating = layer_hooks, repeating
         self._attempts: dict[int, int] = {}
         self._seen: dict[int, int] = {}  # steps of each optimizer that were judged
         self._watched: ObservedOptimizer | None = None  # the optimizer whose next failing step is waited for
@@ -64,7 +64,7 @@ class CulpritSearch:
             return
         self._attempts[id(observed)] = self._attempts.get(id(observed), 0) + 1
         if observed.repeat is None:  # a loop that only the user's own code can drive
-            self._observer = StepObserver(observed.keras, self._watch, observed.optimizer)
+            self._observer = StepObserver(observed.keras, self._layer_hooks, observed.optimizer)
             self._observer.__enter__()
             self._watched, self._patience = observed, WATCHED_STEPS
             return
@@ -96,7 +96,7 @@ class CulpritSearch:
         if failed:
             scale = observed.steps[failed[-1]].loss_scale
             try:
-                self._tell(observed, culprits_from_step(observed.keras, self._watch, observer, failed[-1], scale))
+                self._tell(observed, culprits_from_step(observed.keras, self._layer_hooks, observer, failed[-1], scale))
                 if self.has_found(observed) and not observed.steps[failed[-1]].applied:  # no weight was moved
                     observed.keep_failing_call(snapshot_of_variables())
             except Exception as error:
@@ -146,10 +146,12 @@ class CulpritSearch:
         self, observed: ObservedOptimizer, repeat: Callable[[], object], step: int, scale: float | None
     ) -> tuple[Culprits | None, bool]:
         """What broke in one repetition, which ends where a step in it fails, and whether a layer was called."""
-        with StepObserver(observed.keras, self._watch, observed.optimizer, stops=True) as observer, suppress(Enough):
+        with StepObserver(observed.keras, self._layer_hooks, observed.optimizer, stops=True) as observer, suppress(
+            Enough
+        ):
             repeat()
         entry, keras = observed.training_call, observed.keras
-        culprits = culprits_from_step(keras, self._watch, observer, step, scale, entry.batch, entry.call.location)
+        culprits = culprits_from_step(keras, self._layer_hooks, observer, step, scale, entry.batch, entry.call.location)
         return culprits, bool(observer.calls)
 
     def _tell(self, observed: ObservedOptimizer, culprits: Culprits | None) -> None:

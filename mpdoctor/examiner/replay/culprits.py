@@ -34,7 +34,7 @@ class Culprits(NamedTuple):
 
 def culprits_from_step(
     keras: KerasAdapter,
-    watch: LayerHooks,
+    layer_hooks: LayerHooks,
     observer: StepObserver,
     step: int,
     scale: float | None,
@@ -54,12 +54,12 @@ def culprits_from_step(
     if root is not None:
         _forget_line_of_call(root, called_at)
     if root is not None and (root.back or root.facts.where == "loop"):
-        return Culprits(gradient=_gradient(keras, watch, observer, root, step, scale))
+        return Culprits(gradient=_gradient(keras, layer_hooks, observer, root, step, scale))
     if root is None or root.facts.given:
-        return _culprits_without_operation(keras, watch, observer, root, step, batch)
+        return _culprits_without_operation(keras, layer_hooks, observer, root, step, batch)
     if root.layer is None:
         return Culprits(loss=root.facts)
-    return Culprits(layer=_layer(keras, observer, watch, root, step))
+    return Culprits(layer=_layer(keras, observer, layer_hooks, root, step))
 
 
 def _forget_line_of_call(root: Operation, called_at: Location | None) -> None:
@@ -71,7 +71,12 @@ def _forget_line_of_call(root: Operation, called_at: Location | None) -> None:
 
 
 def _culprits_without_operation(
-    keras: KerasAdapter, watch: LayerHooks, observer: StepObserver, root: Operation | None, step: int, batch: object
+    keras: KerasAdapter,
+    layer_hooks: LayerHooks,
+    observer: StepObserver,
+    root: Operation | None,
+    step: int,
+    batch: object,
 ) -> Culprits:
     """The culprit where no operation was seen to make the first number that is not finite: the batch, a weight or a
     constant, or else the first layer that put it out."""
@@ -83,12 +88,12 @@ def _culprits_without_operation(
         first = _operation_of_first_layer(observer)
         if first is None or first.layer is None:
             return Culprits()
-        return Culprits(layer=_layer(keras, observer, watch, first, step))
+        return Culprits(layer=_layer(keras, observer, layer_hooks, first, step))
     is_weight = observer.had_bad_weight and not facts.masked
     root.facts = replace(facts, name="ReadVariableOp", given="") if is_weight else replace(facts, given="constant")
     if root.layer is None:
         return Culprits(loss=root.facts)
-    return Culprits(layer=_layer(keras, observer, watch, root, step))
+    return Culprits(layer=_layer(keras, observer, layer_hooks, root, step))
 
 
 def _operation_of_first_layer(observer: StepObserver) -> Operation | None:
@@ -100,12 +105,14 @@ def _operation_of_first_layer(observer: StepObserver) -> Operation | None:
     return operation
 
 
-def _layer(keras: KerasAdapter, observer: StepObserver, watch: LayerHooks, root: Operation, step: int) -> CulpritFacts:
+def _layer(
+    keras: KerasAdapter, observer: StepObserver, layer_hooks: LayerHooks, root: Operation, step: int
+) -> CulpritFacts:
     call = root.layer
     assert call is not None
     overflow = call.output
     if overflow is None:  # it raised, or put out no numbers
-        place = watch.origins.made_at(call.layer) or class_location(type(call.layer))
+        place = layer_hooks.origins.made_at(call.layer) or class_location(type(call.layer))
         name = type(call.layer).__name__
         overflow = TensorFacts(
             layer=call.path,
@@ -135,7 +142,7 @@ def _layer(keras: KerasAdapter, observer: StepObserver, watch: LayerHooks, root:
 
 def _gradient(
     keras: KerasAdapter,
-    watch: LayerHooks,
+    layer_hooks: LayerHooks,
     observer: StepObserver,
     root: Operation,
     step: int,
@@ -156,7 +163,7 @@ def _gradient(
         scale=scale,
         frames=tuple(_distinct(frames[::-1])[:FRAMES][::-1]),
         operation=root.facts,
-        location=None if call is None else watch.origins.made_at(call.layer) or class_location(type(call.layer)),
+        location=None if call is None else layer_hooks.origins.made_at(call.layer) or class_location(type(call.layer)),
         is_function=call is not None and keras.is_plain_function(call.layer),
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 import re
 import sys
 from types import FrameType
@@ -11,12 +10,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from mpdoctor.examiner.process.user_code import own_code
+from mpdoctor.examiner.process.user_code import code_of_line, names_in, own_code
 from mpdoctor.examiner.replay.magnitudes import array_from_tensor, is_floating
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import UNCOUNTABLE, NamedOperand
 
-_NAME = re.compile(r"(?<![\w.\"'])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 _NUMBER = re.compile(r"(?<![\w.])-?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.])")
 _MOST = 4
 
@@ -30,7 +28,7 @@ def named_operands(inputs: list[tf.Tensor], place: Location | None) -> tuple[Nam
     given = {tensor._id for tensor in inputs if is_floating(tensor)}
     shapes = [tuple(tensor.shape) for tensor in inputs if is_floating(tensor)]
     operands = {}
-    for name in dict.fromkeys(_NAME.findall(_text_of(place))):
+    for name in names_in(code_of_line(place)):
         value = _value(name, frame)
         if isinstance(value, tf.Variable):
             if tuple(value.shape) in shapes and value.dtype.is_floating:
@@ -46,18 +44,14 @@ def constant_beyond(place: Location | None, dtype: str) -> NamedOperand | None:
     frame = _own_frame()
     if frame is None or place is None or dtype != "float16":
         return None
-    text = _text_of(place)
-    named = [(name, _value(name, frame)) for name in dict.fromkeys(_NAME.findall(text))]
+    text = code_of_line(place)
+    named = [(name, _value(name, frame)) for name in names_in(text)]
     written = [(number, float(number.replace("_", ""))) for number in _NUMBER.findall(text)]
     for name, value in (*named, *written):
         is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, complex))
         if is_number and UNCOUNTABLE <= abs(value) < float("inf"):
             return NamedOperand(name, float(value))
     return None
-
-
-def _text_of(place: Location) -> str:
-    return linecache.getline(place.path, place.line).partition("#")[0]
 
 
 def _own_frame() -> FrameType | None:

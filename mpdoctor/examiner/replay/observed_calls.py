@@ -32,7 +32,7 @@ class ObservedCall(OpenCall):
         self.output: TensorFacts | None = None  # the first that was not finite, else the last
 
 
-def tensor_from_values(watch: LayerHooks, call: ObservedCall, tensor: tf.Tensor) -> TensorFacts:
+def tensor_from_values(layer_hooks: LayerHooks, call: ObservedCall, tensor: tf.Tensor) -> TensorFacts:
     """The magnitudes of a layer's output, or of its gradient."""
     layer = call.layer
     values = np.abs(array_from_tensor(tensor).astype(np.float32))
@@ -48,7 +48,7 @@ def tensor_from_values(watch: LayerHooks, call: ObservedCall, tensor: tf.Tensor)
         near_limit=_share(finite > 0.9 * FLOAT16_LIMIT),
         subnormal=_share(nonzero < SMALLEST_NORMAL),
         nonfinite=1.0 - finite.size / max(values.size, 1),
-        location=watch.origins.made_at(layer) or class_location(type(layer)),
+        location=layer_hooks.origins.made_at(layer) or class_location(type(layer)),
         call=call.number,
     )
 

@@ -47,8 +47,8 @@ class SeenOverflow(NamedTuple):
 class OverflowWatch:
     """Watches the way forward of steps while it is entered: one comparison of the bits of each float16 result."""
 
-    def __init__(self, watch: LayerHooks) -> None:
-        self._watch = watch
+    def __init__(self, layer_hooks: LayerHooks) -> None:
+        self._layer_hooks = layer_hooks
         self.found: list[SeenOverflow] = []
         self._seen: set[tuple[int, object]] = set()
         self._is_way_back = False
@@ -74,7 +74,7 @@ class OverflowWatch:
             self._is_way_back = before
 
     def _see(self, name: str, inputs: list[tf.Tensor], attrs: tuple[object, ...], outputs: list[tf.Tensor]) -> None:
-        if self._is_way_back or not self._watch.stack or len(self.found) >= MOST:
+        if self._is_way_back or not self._layer_hooks.stack or len(self.found) >= MOST:
             return
         if name in WAVES:
             self._note_wave(name, inputs[0])
@@ -82,7 +82,7 @@ class OverflowWatch:
             self._note(name, inputs, attrs, outputs)
 
     def _note(self, name: str, inputs: list[tf.Tensor], attrs: tuple[object, ...], outputs: list[tf.Tensor]) -> None:
-        layer, place = self._watch.stack[-1], own_location()
+        layer, place = self._layer_hooks.stack[-1], own_location()
         if (id(layer), place) in self._seen:
             return
         self._seen.add((id(layer), place))
@@ -108,7 +108,7 @@ class OverflowWatch:
     def _note_wave(self, name: str, angles: tf.Tensor) -> None:
         """Note a sine of angles that are too large for their dtype."""
         coarse = COARSE.get(angles.dtype) if is_floating(angles) else None
-        layer, place = self._watch.stack[-1], own_location()
+        layer, place = self._layer_hooks.stack[-1], own_location()
         if coarse is None or (id(layer), place) in self._seen:
             return
         sizes = np.abs(array_from_tensor(angles))
@@ -132,7 +132,7 @@ class OverflowWatch:
             )
 
     def _keep(self, layer: KerasLayer, operation: OperationFacts) -> None:
-        names = [layer.name for layer in self._watch.stack[1:] or self._watch.stack]
+        names = [layer.name for layer in self._layer_hooks.stack[1:] or self._layer_hooks.stack]
         self.found.append(SeenOverflow(layer, "/".join(names), operation))
 
 

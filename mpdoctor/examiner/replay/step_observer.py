@@ -48,11 +48,11 @@ class StepObserver:
     next one begins."""
 
     def __init__(
-        self, keras: KerasAdapter, watch: LayerHooks, optimizer: KerasOptimizer | None, stops: bool = False
+        self, keras: KerasAdapter, layer_hooks: LayerHooks, optimizer: KerasOptimizer | None, stops: bool = False
     ) -> None:
         self.trace = OperationTrace()
         self._optimizer, self._stops = optimizer, stops
-        self._keras, self._watch = keras, watch
+        self._keras, self._layer_hooks = keras, layer_hooks
         self._release: list[Callable[[], None]] = []
         self.clear()
 
@@ -72,7 +72,7 @@ class StepObserver:
 
     def __enter__(self) -> StepObserver:
         keras = self._keras
-        self._watch.observer = self
+        self._layer_hooks.observer = self
         self._release = [
             replace_for_now(tf.GradientTape, "gradient", self._differentiate),
             *(replace_for_now(cls, name, self._scale) for cls, name in keras.scaling_methods()),
@@ -84,7 +84,7 @@ class StepObserver:
 
     def __exit__(self, *error: object) -> None:
         self.trace.__exit__()
-        self._watch.observer = None
+        self._layer_hooks.observer = None
         while self._release:
             self._release.pop()()
 
@@ -111,7 +111,7 @@ class StepObserver:
         marked = mapped(lambda output: self._marked(output, call, leaving=True), outputs)
         for tensor in _flat(outputs):
             if is_floating(tensor) and (call.output is None or not call.output.nonfinite):
-                call.output = tensor_from_values(self._watch, call, tensor)
+                call.output = tensor_from_values(self._layer_hooks, call, tensor)
         if call.output is not None:
             self.frames.append(call.output)
         return marked
@@ -148,7 +148,9 @@ class StepObserver:
         if not is_floating(gradient):
             return gradient
         if leaving and owner is not None:
-            self.way_back.append(BackFrame(self.trace.count, owner, tensor_from_values(self._watch, owner, gradient)))
+            self.way_back.append(
+                BackFrame(self.trace.count, owner, tensor_from_values(self._layer_hooks, owner, gradient))
+            )
         passed = tf.raw_ops.Identity(input=gradient)
         self.trace.label_gradient(passed, owner)
         return passed

@@ -50,7 +50,7 @@ class StepReplay:
         self._training = training
         self.holds_weights = False
         self.own_optimizers: list[KerasOptimizer] = []
-        self._search = CulpritSearch(training.session.watch, self.repeating)
+        self._search = CulpritSearch(training.session.layer_hooks, self.repeating)
         self._trial: EagerTrial | None = None
         self._derivatives: dict[int, ScaleDerivative] = {}  # by the id of the observed optimizer
         self._tried: set[int] = set()  # optimizers of an eager loop that had their trial
@@ -120,7 +120,7 @@ class StepReplay:
         and all are repeated."""
         for repeat in dict.fromkeys((observed.repeat, observed.repeat_all)):
             assert repeat is not None
-            overflows = OverflowWatch(self._training.session.watch)
+            overflows = OverflowWatch(self._training.session.layer_hooks)
             with self.repeating() as catchers, overflows:
                 catcher = catchers[observed]
                 catcher.stops = observed.steps_a_call > 1
@@ -139,7 +139,9 @@ class StepReplay:
         for observed in observed_optimizers:
             if observed.weights_changed() is False:
                 self._training.session.events.stage("looking for what holds the weights")
-                look_at_standstill(observed, self._training.session.watch, self.repeating, self.own_optimizers.append)
+                look_at_standstill(
+                    observed, self._training.session.layer_hooks, self.repeating, self.own_optimizers.append
+                )
 
     # --- in an eager loop -------------------------------------------------------------------------------------------
     def begin_trial(self, moved: list[ObservedOptimizer]) -> None:

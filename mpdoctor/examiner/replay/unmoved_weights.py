@@ -37,7 +37,7 @@ Repeating = Callable[[], ContextManager[Any]]
 
 
 def look_at_standstill(
-    observed: ObservedOptimizer, watch: LayerHooks, repeating: Repeating, aside: Callable[[KerasOptimizer], None]
+    observed: ObservedOptimizer, layer_hooks: LayerHooks, repeating: Repeating, aside: Callable[[KerasOptimizer], None]
 ) -> None:
     """Tell the observed optimizer. `aside(optimizer)` makes known that this one is the probe's own."""
     facts = StandstillFacts(
@@ -50,7 +50,7 @@ def look_at_standstill(
         observed.not_looked.append(("what holds the weights", "a step of an eager loop cannot be repeated"))
         return
     try:
-        observed.standstill = _with_gradients(facts, observed, watch, repeating, aside)
+        observed.standstill = _with_gradients(facts, observed, layer_hooks, repeating, aside)
     except Exception as error:  # the user's step, which may be fit for graphs only
         observed.not_looked.append(
             ("what holds the weights", f"the step cannot be repeated eagerly: {first_line(error)}")
@@ -80,7 +80,7 @@ def _dtype_of_rate(optimizer: KerasOptimizer) -> str:
 def _with_gradients(
     facts: StandstillFacts,
     observed: ObservedOptimizer,
-    watch: LayerHooks,
+    layer_hooks: LayerHooks,
     repeating: Repeating,
     aside: Callable[[KerasOptimizer], None],
 ) -> StandstillFacts:
@@ -98,7 +98,7 @@ def _with_gradients(
     facts = replace(facts, gradient=first, factor=None if not largest else factor, most=FACTORS[-1])
     if not largest:
         with repeating():
-            return _with_place(facts, observed, watch)
+            return _with_place(facts, observed, layer_hooks)
     if first and caught and facts.learning_rate:
         return _with_update(facts, observed, caught, aside)
     return facts
@@ -155,10 +155,10 @@ def _largest(gradient: tf.Tensor) -> float:
     return float(finite.max()) if finite.size else 0.0
 
 
-def _with_place(facts: StandstillFacts, observed: ObservedOptimizer, watch: LayerHooks) -> StandstillFacts:
+def _with_place(facts: StandstillFacts, observed: ObservedOptimizer, layer_hooks: LayerHooks) -> StandstillFacts:
     """The facts with the last layer on the way back whose output still has a gradient, where all gradients of the
     weights are 0."""
-    ways = _ways_back(observed, watch)
+    ways = _ways_back(observed, layer_hooks)
     frames, trace = next(((seen, trace) for seen, trace in ways if not _is_any_bad(seen)), ([], None))
     alive = [at for at in frames if at.gradient.largest]
     if not frames or trace is None:
@@ -180,11 +180,13 @@ def _is_any_bad(frames: list[BackFrame]) -> bool:
     return any(at.gradient.nonfinite for at in frames)
 
 
-def _ways_back(observed: ObservedOptimizer, watch: LayerHooks) -> Iterator[tuple[list[BackFrame], OperationTrace]]:
+def _ways_back(
+    observed: ObservedOptimizer, layer_hooks: LayerHooks
+) -> Iterator[tuple[list[BackFrame], OperationTrace]]:
     """The gradients at the outputs of the layers, and all operations, at the largest factor first."""
     assert observed.repeat is not None
     for factor in reversed(FACTORS):
-        observer = StepObserver(observed.keras, watch, observed.optimizer, stops=True)
+        observer = StepObserver(observed.keras, layer_hooks, observed.optimizer, stops=True)
         with _loss_times(factor, observed.variables), variables_put_back(), observer, suppress(Enough):
             observed.repeat()
         yield observer.way_back, observer.trace

@@ -151,7 +151,7 @@ class SecondTraining:
         taken: Taken = {optimizer: [] for optimizer in optimizers}
         for optimizer in optimizers:
             optimizer.unread()
-        with SeenLayers(self._session.watch, layers) as seen:
+        with SeenLayers(self._session.layer_hooks, layers) as seen:
             for step in played.all:
                 seen.counts = played.takes_steps(step.owner)
                 try:
@@ -186,6 +186,6 @@ class SecondTraining:
         with self._look.repeating() as catchers:
             catchers[observed].stops = observed.steps_a_call > 1
             set_scale = observed.set_scale if observed.can_set_scale else None
-            runner = TrialRunner(observed.keras, self._session.watch, catchers[observed], set_scale)
+            runner = TrialRunner(observed.keras, self._session.layer_hooks, catchers[observed], set_scale)
             trial = runner.run((), Case(failing.repeat, snapshot_of_variables()), scale=1.0)
         return None if trial.error else trial.is_finite

@@ -19,17 +19,17 @@ class SeenLayers:
         Whether what runs now is of a function that takes steps: what another one puts out, the next step may be given
         as it was in the first training."""
 
-    def __init__(self, watch: LayerHooks, layers: list[KerasLayer]) -> None:
-        self._watch, self._layers = watch, {id(layer): layer for layer in layers}
+    def __init__(self, layer_hooks: LayerHooks, layers: list[KerasLayer]) -> None:
+        self._layer_hooks, self._layers = layer_hooks, {id(layer): layer for layer in layers}
         self._dtypes: dict[int, set[str]] = {}
         self.counts = False
 
     def __enter__(self) -> SeenLayers:
-        self._watch.observer = self
+        self._layer_hooks.observer = self
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._watch.observer = None
+        self._layer_hooks.observer = None
 
     @property
     def problem(self) -> str:

@@ -40,13 +40,13 @@ class Computed(NamedTuple):
     numbers: int
 
 
-def most_samples(watch: LayerHooks, model: KerasModel) -> int:
+def most_samples(layer_hooks: LayerHooks, model: KerasModel) -> int:
     """The samples that may be made up for it, SAMPLES at most.
 
     Raises Unusable where one is too much."""
     if specs_of_features(model, 1) is None:
         return SAMPLES
-    with watch.paused():
+    with layer_hooks.paused():
         batch = largest_batch(model, lambda samples: specs_of_features(model, samples))
     return SAMPLES if batch == BATCH else batch
 

@@ -29,7 +29,7 @@ def tell_outputs(session: Session, model: KerasModel) -> None:
     session.events.model_seen(model_from_live(session, keras, model, optimizer, CallFacts("none")))
     session.events.stage("computing outputs")
     try:
-        features, _ = data_from_specs(keras, model, MADE_UP_LOSS, most_samples(session.watch, model))
+        features, _ = data_from_specs(keras, model, MADE_UP_LOSS, most_samples(session.layer_hooks, model))
     except Unusable as reason:
         session.events.send(TrainingStatus("skipped", str(reason)))
         return

@@ -165,7 +165,7 @@ def train_on_made_up_data(session: Session, model: KerasModel, is_from_file: boo
         return
     try:
         loss = loss_names(keras.given_loss(model)) if compiled else MADE_UP_LOSS
-        samples = most_samples(session.watch, model) if is_from_file else SAMPLES
+        samples = most_samples(session.layer_hooks, model) if is_from_file else SAMPLES
         features, labels = data_from_specs(keras, model, loss, samples)
     except Unusable as reason:
         session.events.send(TrainingStatus("skipped", str(reason)))

@@ -53,11 +53,11 @@ class TrialRunner:
     def __init__(
         self,
         keras: KerasAdapter,
-        watch: LayerHooks,
+        layer_hooks: LayerHooks,
         catcher: GradientCatcher,
         set_scale: Callable[[float], None] | None,
     ) -> None:
-        self._keras, self._watch, self._catcher, self._set_scale = keras, watch, catcher, set_scale
+        self._keras, self._layer_hooks, self._catcher, self._set_scale = keras, layer_hooks, catcher, set_scale
 
     def run(
         self, layers: Iterable[KerasLayer], case: Case, outputs_in_float32: bool = False, scale: float = ROOM
@@ -68,7 +68,7 @@ class TrialRunner:
             self._set_scale(scale)
         tf.random.set_seed(1)
         error = ""
-        outcome = StepOutcome(self._keras, self._watch, outputs_in_float32)
+        outcome = StepOutcome(self._keras, self._layer_hooks, outputs_in_float32)
         with float32_in_place(self._keras, layers), suppress(Enough), outcome:
             try:
                 case.repeat()

@@ -51,14 +51,14 @@ class RemedyTrials:
     def __init__(
         self,
         keras: KerasAdapter,
-        watch: LayerHooks,
+        layer_hooks: LayerHooks,
         catcher: GradientCatcher,
         set_scale: Callable[[float], None] | None,
         cases: list[Case],
         seconds: float,
     ) -> None:
-        self._keras, self._watch = keras, watch
-        self._runner = TrialRunner(keras, watch, catcher, set_scale)
+        self._keras, self._layer_hooks = keras, layer_hooks
+        self._runner = TrialRunner(keras, layer_hooks, catcher, set_scale)
         self._cases = cases
         self._began = time.monotonic()
         self._until = self._began + seconds
@@ -83,7 +83,7 @@ class RemedyTrials:
                 return (self._not_tried("no layer is called where the failing step is repeated"),)
             if first.is_finite:
                 return ()
-            self._units = units_of_step(self._keras, self._watch, first.calls)
+            self._units = units_of_step(self._keras, self._layer_hooks, first.calls)
             layers = self._remedy_of_layers(first.calls, sickness)
             if layers.tried == "healed" and not sickness.after_layers:
                 return (layers,)

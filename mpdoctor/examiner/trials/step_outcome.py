@@ -48,19 +48,19 @@ class StepOutcome:
     outputs_in_float32
         Whether the outputs of a model that no other layer calls are cast to float32."""
 
-    def __init__(self, keras: KerasAdapter, watch: LayerHooks, outputs_in_float32: bool = False) -> None:
-        self._keras, self._watch = keras, watch
+    def __init__(self, keras: KerasAdapter, layer_hooks: LayerHooks, outputs_in_float32: bool = False) -> None:
+        self._keras, self._layer_hooks = keras, layer_hooks
         self._outputs_in_float32 = outputs_in_float32
         self.calls: list[SeenCall] = []
         self._open = OpenCalls[SeenCall]()
         self._known: dict[int, tuple[tf.Tensor, float]] = {}  # what layers put out; held, so that no id comes twice
 
     def __enter__(self) -> StepOutcome:
-        self._watch.observer = self
+        self._layer_hooks.observer = self
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._watch.observer = None
+        self._layer_hooks.observer = None
         self._known.clear()
 
     # --- called by LayerHooks -------------------------------------------------------------------------------------

@@ -34,18 +34,18 @@ class Unit(NamedTuple):
         return (self.layer, *self.parts)
 
 
-def units_of_step(keras: KerasAdapter, watch: LayerHooks, calls: list[SeenCall]) -> list[Unit]:
+def units_of_step(keras: KerasAdapter, layer_hooks: LayerHooks, calls: list[SeenCall]) -> list[Unit]:
     """The units of all called layers that compute in 16 bits, in the order of their first call."""
     units: dict[int, Unit] = {}
     for call in calls:
         layer = call.layer
         if id(layer) in units or layer.compute_dtype not in HALF or keras.is_function(layer):
             continue
-        if _is_whole(keras, call) or _is_made_by_parent(keras, watch, call):
+        if _is_whole(keras, call) or _is_made_by_parent(keras, layer_hooks, call):
             continue
-        location = None if watch.origins.made_by(layer) else watch.origins.made_at(layer)
+        location = None if layer_hooks.origins.made_by(layer) else layer_hooks.origins.made_at(layer)
         taken = keras.made_input(call.parent.layer, layer) if call.parent is not None else None
-        parts = (*_parts(keras, watch, layer), *(() if taken is None else (taken,)))
+        parts = (*_parts(keras, layer_hooks, layer), *(() if taken is None else (taken,)))
         units[id(layer)] = Unit(layer, parts, call.path, location)
     return list(units.values())
 
@@ -56,18 +56,22 @@ def _is_whole(keras: KerasAdapter, call: SeenCall) -> bool:
     return isinstance(layer, keras.Model) and (call.parent is None or class_location(type(layer)) is None)
 
 
-def _is_made_by_parent(keras: KerasAdapter, watch: LayerHooks, call: SeenCall) -> bool:
+def _is_made_by_parent(keras: KerasAdapter, layer_hooks: LayerHooks, call: SeenCall) -> bool:
     parent = call.parent
-    return parent is not None and not isinstance(parent.layer, keras.Model) and _is_made_by_library(watch, call.layer)
+    return (
+        parent is not None
+        and not isinstance(parent.layer, keras.Model)
+        and _is_made_by_library(layer_hooks, call.layer)
+    )
 
 
-def _is_made_by_library(watch: LayerHooks, layer: KerasLayer) -> bool:
-    return watch.origins.made_at(layer) is None or bool(watch.origins.made_by(layer))
+def _is_made_by_library(layer_hooks: LayerHooks, layer: KerasLayer) -> bool:
+    return layer_hooks.origins.made_at(layer) is None or bool(layer_hooks.origins.made_by(layer))
 
 
-def _parts(keras: KerasAdapter, watch: LayerHooks, layer: KerasLayer) -> list[KerasLayer]:
+def _parts(keras: KerasAdapter, layer_hooks: LayerHooks, layer: KerasLayer) -> list[KerasLayer]:
     """The inner layers that take the dtype of this layer."""
     if isinstance(layer, keras.Model) or keras.keeps_its_dtype(layer):
         return []
-    own = [sublayer for sublayer in keras.sublayers(layer) if _is_made_by_library(watch, sublayer)]
-    return own + [inner for sublayer in own for inner in _parts(keras, watch, sublayer)]
+    own = [sublayer for sublayer in keras.sublayers(layer) if _is_made_by_library(layer_hooks, sublayer)]
+    return own + [inner for sublayer in own for inner in _parts(keras, layer_hooks, sublayer)]

@@ -75,6 +75,7 @@ SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
 EXPLAINS = {"MP504": "model", "MP507": "model"}
 NEVER_RAISES = True
+ONLY_IN_HALF = True
 LAYER_CLASS = "layer_class"  # in the evidence: the program's own class of layers that computes the output
 CAST = ("tensorflow.cast", "keras.ops.cast", "keras.backend.cast")
 

@@ -88,20 +88,21 @@ from mpdoctor.semantics.source.edits.met_operands import (
 )
 from mpdoctor.semantics.source.edits.syntax_trees import location_of
 from mpdoctor.semantics.source.edits.updates import advice_for_update
-from mpdoctor.semantics.source.layers.float32_meetings import float32_meetings
 from mpdoctor.semantics.source.layers.layer_variables import RAW
-from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes, is_half, mixed_operands
-from mpdoctor.semantics.source.layers.numbers_first import ALWAYS, COMMUTING, NumberFirst, numbers_before_half
 from mpdoctor.semantics.source.layers.weight_values import is_weight_decay
-from mpdoctor.semantics.source.numbers.dtype_mismatches import DtypeMismatch, mismatches_in_functional_models
 from mpdoctor.semantics.source.numbers.moving_averages import parts_of_sum, updates_a_variable
 from mpdoctor.semantics.source.numbers.whole_numbers import is_product_of_sizes
-from mpdoctor.semantics.source.operand_words import expression_text, float32_side, kind_of_half
+from mpdoctor.semantics.source.operands.dtype_mismatches import DtypeMismatch, mismatches_in_functional_models
+from mpdoctor.semantics.source.operands.float32_meetings import float32_meetings
+from mpdoctor.semantics.source.operands.mixed_operands import half_dtypes, is_half, mixed_operands
+from mpdoctor.semantics.source.operands.numbers_first import ALWAYS, COMMUTING, NumberFirst, numbers_before_half
+from mpdoctor.semantics.source.operands.operand_words import expression_text, float32_side, kind_of_half
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
 FAILS_IN = ("model", "training")
+ONLY_IN_HALF = True
 HELP_FOR_COUNT = (
     "Cast the other operand to float32, `tf.cast(…, tf.float32)`, and not this number: float16 ends at 65504, which is "
     "less than the pixels of a picture of 256×256."
@@ -134,16 +135,16 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for met in numbers_before_half(facts):
         yield _finding_of_number(facts, met)
     if any(True for _ in facts.calls_of(*BRANCHING)):
-        from mpdoctor.semantics.source.layers.graph_branches import branches_in_two_dtypes  # few programs have any
+        from mpdoctor.semantics.source.operands.graph_branches import branches_in_two_dtypes  # few programs have any
 
         yield from (_finding_of_branches(facts, *met) for met in branches_in_two_dtypes(facts))
     if any(isinstance(c.callee, Api) and c.callee.root == "tensorflow_probability" for c in facts.library_calls):
-        from mpdoctor.semantics.source.layers.distribution_meetings import refused_by_distributions  # few have any
+        from mpdoctor.semantics.source.operands.distribution_meetings import refused_by_distributions  # few have any
 
         yield from (Finding(*refused) for refused in refused_by_distributions(facts))
     found = {event.location for event, *_ in meetings}
     if any(event.context.loops for event, _ in mixed_operands(facts)):
-        from mpdoctor.semantics.source.layers.later_rounds import refused_in_later_rounds  # few programs have any
+        from mpdoctor.semantics.source.operands.later_rounds import refused_in_later_rounds  # few programs have any
 
         yield from (Finding(*refused) for refused in refused_in_later_rounds(facts, found))
     for mismatch in mismatches_in_functional_models(facts):

@@ -68,7 +68,7 @@ from mpdoctor.semantics.source.edits.made.weights import as_added_weight
 from mpdoctor.semantics.source.edits.met_operands import cast_where_it_meets, dtype_written, pairs_that_meet
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances
 from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING, FLOATS, may_be_trained, raw_variables
-from mpdoctor.semantics.source.layers.mixed_operands import (
+from mpdoctor.semantics.source.operands.mixed_operands import (
     MixedOperands,
     is_half,
     mixed_operands,

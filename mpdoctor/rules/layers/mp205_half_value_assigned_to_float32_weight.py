@@ -75,14 +75,15 @@ from mpdoctor.semantics.source.layers.layer_variables import (
     is_raw_variable_of_layer,
     is_stored_as_computed,
 )
-from mpdoctor.semantics.source.layers.mixed_operands import is_half
 from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.layers.weight_values import weight_holder
+from mpdoctor.semantics.source.operands.mixed_operands import is_half
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
 FAILS_IN = ("model", "training")
+ONLY_IN_HALF = True
 UPDATES = (
     *("keras.backend.update", "keras.backend.update_add", "keras.backend.update_sub"),
     *("tensorflow.compat.v1.assign", "tensorflow.compat.v1.assign_add", "tensorflow.compat.v1.assign_sub"),

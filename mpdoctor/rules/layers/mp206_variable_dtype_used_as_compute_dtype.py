@@ -59,15 +59,16 @@ from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_fai
 from mpdoctor.semantics.source.edits.attributes import attribute_renamed
 from mpdoctor.semantics.source.edits.expressions import holds, safe_fix, unsafe_fix
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances, runs_in_layer
-from mpdoctor.semantics.source.layers.casts import is_cast, is_cast_to, is_supervised
 from mpdoctor.semantics.source.layers.layer_variables import RAW
-from mpdoctor.semantics.source.layers.mixed_operands import MixedOperands, is_half, may_raise, mixed_operands
 from mpdoctor.semantics.source.layers.model_layers import layer_name
+from mpdoctor.semantics.source.operands.casts import is_cast, is_cast_to, is_supervised
+from mpdoctor.semantics.source.operands.mixed_operands import MixedOperands, is_half, may_raise, mixed_operands
 
 SEVERITY = Severity.WARNING
 FIXES = ("safe", "unsafe")
 FAILS_IN = ("model", "training")
 EXPLAINS = {"MP202": "line"}
+ONLY_IN_HALF = True
 MOST_STEPS = 40
 FIX = "Write `compute_dtype`"
 

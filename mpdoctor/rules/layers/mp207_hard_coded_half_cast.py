@@ -44,9 +44,7 @@ leondgarse/keras_cv_attention_models#122, keras-team/keras-core#815.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
-from functools import lru_cache
 
 from mpdoctor.facts.half_dtypes import HALF, HALF_POLICIES, SIXTEEN_BITS
 from mpdoctor.facts.location import Location
@@ -54,7 +52,6 @@ from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.dtypes.result_dtypes import DEFAULTS
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST
-from mpdoctor.program.dtypes.python_numbers import is_number
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named, policies_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.policy_settings import policies_set_by
@@ -64,11 +61,11 @@ from mpdoctor.program.values import Api, Attribute, Value, options, walk
 from mpdoctor.semantics.source.edits.casts import cast_around
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, safe_fix, unsafe_fix
 from mpdoctor.semantics.source.layers.call_dtypes import NOT_CALLED, policies_of_instances
-from mpdoctor.semantics.source.layers.casts import casts, is_cast, is_cast_to
-from mpdoctor.semantics.source.layers.mixed_operands import MixedOperands, may_raise, mixed_operands
 from mpdoctor.semantics.source.layers.model_layers import layer_name, policies_written
-from mpdoctor.semantics.source.numbers.combined_values import combined_ids, deciding_parts
 from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.source.operands.casts import casts, is_cast, is_cast_to
+from mpdoctor.semantics.source.operands.combined_values import combined_ids, deciding_parts, meets_what_no_cast_decides
+from mpdoctor.semantics.source.operands.mixed_operands import may_raise, mixed_operands
 from mpdoctor.semantics.source.optimizers.gradients import is_tape
 from mpdoctor.semantics.source.programs.running_functions import functions_around, method_around, surrounding
 from mpdoctor.semantics.wording import text_at
@@ -97,7 +94,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         in_helper = is_loss and not _stands_in_a_loss(facts, call, losses)
         fix = None if in_helper else _fix_in_loss(facts, together) if is_loss else _fix(facts, call)
         instead = _instead(facts, call, dtype, given, is_loss)
-        yield _finding(dtype, is_cast(call), instead, call.location, fix, _meets_the_policy(facts, call))
+        yield _finding(dtype, is_cast(call), instead, call.location, fix, meets_what_no_cast_decides(facts, call))
     yield from _in_steps(facts, {call.location for call, *_ in casts_by_name})
 
 
@@ -205,28 +202,6 @@ def _fix_in_loss(facts: SourceFacts, together: list[Call]) -> Fix | None:
     wide = around[1].removeprefix(", ").removesuffix(")") if around is not None else ""
     edits = (argument_replaced(facts, call.location, "dtype", 1, wide) for call in together)
     return unsafe_fix("Cast to float32", *edits) if wide else None
-
-
-def _meets_the_policy(facts: SourceFacts, call: Call) -> bool:
-    """Whether its result is seen to be combined with a tensor whose dtype no cast by name decides: that raises under
-    another policy. Two tensors that are both cast by name, and a result that is returned, go on as they are."""
-    for met, parts in _meetings_by_part(facts).get(id(call), ()):
-        others = (part for part in parts if facts.dtype_of(part) not in HALF and not is_number(part))
-        if any(True for _ in others) and may_raise(facts, met):
-            return True
-    return False
-
-
-@lru_cache(maxsize=1)
-def _meetings_by_part(facts: SourceFacts) -> dict[int, list[tuple[MixedOperands, list[Value]]]]:
-    """The operations whose dtypes must agree and in which a call decides that of an operand, each with all that decides
-    the dtypes there, by the call's identity."""
-    found: dict[int, list[tuple[MixedOperands, list[Value]]]] = defaultdict(list)
-    for met in mixed_operands(facts):
-        parts = [part for operand in met[1] for part in deciding_parts(operand)]
-        for part in {id(part): part for part in parts if isinstance(part, Call)}.values():
-            found[id(part)].append((met, parts))
-    return found
 
 
 def _finding(dtype: str, of_cast: bool, instead: str, location: Location, fix: Fix | None, raises: bool) -> Finding:

@@ -74,17 +74,18 @@ from mpdoctor.semantics.source.edits.casts import NAMES_OF_FIRST, cast, cast_arg
 from mpdoctor.semantics.source.edits.expressions import argument_at, safe_fix
 from mpdoctor.semantics.source.edits.uses import meets_others
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, computes_in_half, runs_in_layer
-from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes, origin
-from mpdoctor.semantics.source.layers.refused_arguments import RefusedArgument, refused_argument
 from mpdoctor.semantics.source.numbers.differentiated_values import is_stopped_behind
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.numbers.tensor_shapes import SHAPES, sizes_named
 from mpdoctor.semantics.source.numbers.whole_numbers import is_counted
+from mpdoctor.semantics.source.operands.mixed_operands import half_dtypes, origin
+from mpdoctor.semantics.source.operands.refused_arguments import RefusedArgument, refused_argument
 from mpdoctor.semantics.wording import expression_at, text_at
 
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
 FAILS_IN = ("model", "training")
+ONLY_IN_HALF = True
 LIBRARIES = ("tensorflow.", "keras.ops.", "keras.backend.")
 TRAINING = ("compile", "fit", "train_on_batch", "apply_gradients")
 
@@ -93,7 +94,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
     if any(isinstance(c.callee, Api) and c.callee.root == "tensorflow_probability" for c in facts.library_calls):
-        from mpdoctor.semantics.source.layers.distribution_meetings import refused_samples  # few programs have any
+        from mpdoctor.semantics.source.operands.distribution_meetings import refused_samples  # few programs have any
 
         yield from (Finding(*refused) for refused in refused_samples(facts))
     for call in facts.library_calls:

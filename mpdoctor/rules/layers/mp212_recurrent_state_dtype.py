@@ -62,7 +62,7 @@ from mpdoctor.semantics.source.edits.expressions import argument_at, callee_text
 from mpdoctor.semantics.source.edits.layers import in_float32
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances
 from mpdoctor.semantics.source.layers.later_inputs import given_to_call
-from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
+from mpdoctor.semantics.source.layers.layer_dtypes import half_dtype_of_layer
 from mpdoctor.semantics.source.programs.branches import is_asked_for_others
 from mpdoctor.semantics.wording import quoted
 
@@ -71,6 +71,7 @@ FIXES = ("safe", "unsafe")
 FAILS_IN = ("model", "training")
 EXPLAINS = {"MP202": "line"}
 CONFIRMED_LIVE = True
+ONLY_IN_HALF = True
 RECURRENT = (
     *("keras.layers.LSTM", "keras.layers.GRU", "keras.layers.SimpleRNN", "keras.layers.RNN"),
     *("keras.layers.Bidirectional", "keras.layers.ConvLSTM1D", "keras.layers.ConvLSTM2D", "keras.layers.ConvLSTM3D"),

@@ -67,15 +67,15 @@ from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_fai
 from mpdoctor.semantics.live.refusing_layers import refuses_half
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, callee_text, safe_fix
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, runs_in_layer
-from mpdoctor.semantics.source.layers.declared_dtypes import (
+from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.source.operands.declared_dtypes import (
     DeclaredFloat32,
     declared_in_float32,
     dtypes_let_in,
     edit_of_draw,
 )
-from mpdoctor.semantics.source.layers.kept_dtypes import half_dtype_given_back, is_passed_on
-from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes
-from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.source.operands.kept_dtypes import half_dtype_given_back, is_passed_on
+from mpdoctor.semantics.source.operands.mixed_operands import half_dtypes
 from mpdoctor.semantics.source.programs.running_functions import surrounding
 from mpdoctor.semantics.wording import place_of
 
@@ -84,6 +84,7 @@ FIXES = ("safe",)
 FAILS_IN = ("model", "training")
 CONFIRMED_LIVE = True  # a gradient raises at the line that asks for it
 EXPLAINS = {"MP202": "line"}
+ONLY_IN_HALF = True
 MAP = "tensorflow.map_fn"
 CALLING = {
     "tensorflow.numpy_function": "Tout",

@@ -48,12 +48,13 @@ from mpdoctor.semantics.source.edits.casts import cast_argument
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.layers import in_float32
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, runs_in_call
-from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
-from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes
+from mpdoctor.semantics.source.layers.layer_dtypes import half_dtype_of_layer
 from mpdoctor.semantics.source.layers.preceding_layers import rows
+from mpdoctor.semantics.source.operands.mixed_operands import half_dtypes
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
+ONLY_IN_HALF = True
 SQUARING = "keras.activations.squareplus"
 SQUARING_OPS = (SQUARING, "keras.ops.squareplus", "keras.ops.nn.squareplus")
 

@@ -48,7 +48,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import FunctionFacts, Parameter
 from mpdoctor.program.values import Collection, Value, walk
 from mpdoctor.semantics.live.errors.error_texts import evidence_of
-from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
+from mpdoctor.semantics.source.layers.layer_dtypes import half_dtype_of_layer
 from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.layers.preceding_layers import layers_of_sequential
 from mpdoctor.semantics.source.numbers.constants import numbers_from_value
@@ -63,6 +63,7 @@ from mpdoctor.semantics.source.programs.data.fed_elements import Keys, inputs_of
 SEVERITY = Severity.ERROR
 FAILS_IN = ("training",)
 CONFIRMED_LIVE = True
+ONLY_IN_HALF = True
 HELP = (
     'Make them integers from the start, in an input of their own: `keras.Input(…, dtype="int32")`. Keras never casts '
     "integers."

@@ -73,15 +73,15 @@ from mpdoctor.semantics.source.function_names import function_named
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances
 from mpdoctor.semantics.source.layers.later_inputs import MOST_LAYERS, given_to_call, is_later_input
 from mpdoctor.semantics.source.layers.later_inputs import given as given_to
-from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
-from mpdoctor.semantics.source.layers.mixed_operands import (
+from mpdoctor.semantics.source.layers.layer_dtypes import half_dtype_of_layer
+from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.source.operands.mixed_operands import (
     MixedOperands,
     is_half,
     mixed_operands,
     origin,
     without_numbers,
 )
-from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.wording import listed, place_of
 
 SEVERITY = Severity.ERROR
@@ -89,6 +89,7 @@ FIXES = ("safe",)
 FAILS_IN = ("model", "training")
 KERAS = ("2",)
 EXPLAINS = {"MP202": "line"}
+ONLY_IN_HALF = True
 MOST_FUNCTIONS = 4  # that a later input goes through before it meets the first one
 
 

@@ -65,6 +65,7 @@ SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
 FAILS_IN = ("training",)
 CONFIRMED_LIVE = True
+ONLY_IN_HALF = True
 ENABLE = "tensorflow.debugging.enable_check_numerics"
 DISABLE = "tensorflow.debugging.disable_check_numerics"
 CHECKS = ("tensorflow.debugging.check_numerics", "tensorflow.debugging.assert_all_finite", "tensorflow.check_numerics")

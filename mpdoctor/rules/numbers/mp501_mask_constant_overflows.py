@@ -74,6 +74,7 @@ from mpdoctor.semantics.wording import expression_at, text_at
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
 EXPLAINS = {"MP904": "line", "MP907": "line"}
+ONLY_IN_HALF = True
 LIMIT_OF_MASKS = 1e6  # smaller positive factors are units: meters in kilometers, a price in thousands
 HELP_FOR_ANY_FACTOR = "Compute this product in float32: cast the other factor first, `tf.cast(x, tf.float32)`, and "
 IF_ADDED = "what it is added to."

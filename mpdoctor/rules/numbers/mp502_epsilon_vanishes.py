@@ -104,6 +104,7 @@ from mpdoctor.semantics.wording import expression_at, named_default
 SEVERITY = Severity.ERROR
 FIXES = ("unsafe",)
 EXPLAINS = {"MP904": "zero", "MP907": "zero"}
+ONLY_IN_HALF = True
 WITHOUT_GUARD = {
     DIVISOR: "a divisor of 0 gives inf or NaN",
     ROOT_DIVISOR: "a divisor of 0 gives inf or NaN",

@@ -78,7 +78,7 @@ from mpdoctor.semantics.source.edits.layers import in_float32
 from mpdoctor.semantics.source.edits.uses import meets_others
 from mpdoctor.semantics.source.function_names import function_named
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
-from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
+from mpdoctor.semantics.source.layers.layer_dtypes import half_dtype_of_layer
 from mpdoctor.semantics.source.layers.weight_values import is_made_of_weights
 from mpdoctor.semantics.source.numbers.constants import written
 from mpdoctor.semantics.source.numbers.precision import ARITHMETIC, precision_of
@@ -92,6 +92,7 @@ from mpdoctor.semantics.source.programs.tests_without_training import is_in_test
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
 CONFIRMED_LIVE = True
+ONLY_IN_HALF = True
 WHILE_SAVING = ("save_own_variables", "load_own_variables")
 MESSAGES = {
     SUM: "This sums float16 values over all axes, or over several: the sum is inf from 65520 on, as that of 256×256 "

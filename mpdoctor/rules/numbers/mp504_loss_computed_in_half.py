@@ -70,15 +70,16 @@ from mpdoctor.program.values import Api, Value
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix, without_keyword
 from mpdoctor.semantics.source.edits.float32.losses import losses_in_float32, way_to_float32
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
-from mpdoctor.semantics.source.layers.casts import is_cast
 from mpdoctor.semantics.source.numbers.half_losses import parts_in_half, parts_of
 from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled, half_dtype_of_policy
 from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
+from mpdoctor.semantics.source.operands.casts import is_cast
 from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, target
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
 NEVER_RAISES = True
+ONLY_IN_HALF = True
 HELP = 'Cast the predictions, `tf.cast(predictions, tf.float32)`, or give the last layer `dtype="float32"`.'
 
 

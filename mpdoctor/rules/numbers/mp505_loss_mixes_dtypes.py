@@ -88,12 +88,13 @@ from mpdoctor.semantics.source.edits.casts import NAMES_OF_FIRST, cast
 from mpdoctor.semantics.source.edits.expressions import argument_at, holds, name_at, safe_fix, text_of
 from mpdoctor.semantics.source.edits.statements import statement_at
 from mpdoctor.semantics.source.edits.syntax_trees import location_of, nodes_at
-from mpdoctor.semantics.source.numbers.dtype_mismatches import DtypeMismatch, dtype_mismatches
 from mpdoctor.semantics.source.numbers.losses_and_metrics import DATA
 from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.source.operands.dtype_mismatches import DtypeMismatch, dtype_mismatches
 from mpdoctor.semantics.wording import expression_at, listed, quoted, text_at
 
 SEVERITY = Severity.ERROR
+ONLY_IN_HALF = True
 JOINS = ("tensorflow.concat", "tensorflow.stack", "tensorflow.add_n", "keras.backend.concatenate")
 FIXES = ("safe",)
 FAILS_IN = ("model", "training")

@@ -56,7 +56,7 @@ from mpdoctor.program.values import Collection, Item, Value, agreed, known
 from mpdoctor.semantics.source.edits.casts import cast_around
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, unsafe_fix
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
-from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
+from mpdoctor.semantics.source.layers.layer_dtypes import half_dtype_of_layer
 from mpdoctor.semantics.source.numbers.class_ids import (
     casts_behind,
     classes_behind,
@@ -68,6 +68,7 @@ from mpdoctor.semantics.source.numbers.precision import precision_of
 
 SEVERITY = Severity.ERROR
 FIXES = ("unsafe",)
+ONLY_IN_HALF = True
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:

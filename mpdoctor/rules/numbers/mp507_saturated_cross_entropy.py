@@ -82,6 +82,7 @@ from mpdoctor.semantics.source.programs.using_scripts import is_compiled_to_be_u
 SEVERITY = Severity.WARNING
 EXPLAINS = {"MP504": "line"}
 NEVER_RAISES = True
+ONLY_IN_HALF = True
 CLASSES = tuple(name.title().replace("_", "") for name in CROSS_ENTROPIES)
 PLACES = ("keras.losses", "keras.metrics", "keras.backend")
 # The losses that are right for the output of such a layer (Keras 3.15, tf_keras 2.21, TensorFlow 2.10 and 2.4).

@@ -93,9 +93,9 @@ from mpdoctor.semantics.live.errors.failing_parts import place_of_part
 from mpdoctor.semantics.source.edits.casts import cast, cast_argument
 from mpdoctor.semantics.source.edits.expressions import holds, name_at, safe_fix
 from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING
-from mpdoctor.semantics.source.numbers.dtype_mismatches import DtypeMismatch, dtype_mismatches
 from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled, outputs_named
 from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.source.operands.dtype_mismatches import DtypeMismatch, dtype_mismatches
 from mpdoctor.semantics.source.programs.running_functions import method_around
 from mpdoctor.semantics.wording import place_of, quoted, text_at
 
@@ -103,6 +103,7 @@ SEVERITY = Severity.ERROR
 FIXES = ("safe",)
 FAILS_IN = ("model", "training")
 CONFIRMED_LIVE = True
+ONLY_IN_HALF = True
 HELP = "Cast the predictions first: `y_pred = tf.cast(y_pred, tf.float32)`."
 OF_OWN_TENSOR = "Cast the 16-bit one first: `tf.cast(…, tf.float32)`."
 IN_RESULT = "Cast one of the two to the other's dtype here: a metric's own states are float32."

@@ -66,6 +66,7 @@ from mpdoctor.semantics.source.numbers.precision import precision_of
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
+ONLY_IN_HALF = True
 SUMS = ("reduce_sum", "sum")
 NORMS = ("l2_loss", "norm", "reduce_euclidean_norm")
 SQUARES = ("square", "pow", "power", "multiply")

@@ -67,7 +67,7 @@ from mpdoctor.semantics.source.edits.uses import is_only_divided
 from mpdoctor.semantics.source.function_names import function_named, functions_called
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.later_inputs import given_in_calls
-from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
+from mpdoctor.semantics.source.layers.layer_dtypes import half_dtype_of_layer
 from mpdoctor.semantics.source.numbers.class_ids import gives_floats
 from mpdoctor.semantics.source.numbers.constants import CASTS
 from mpdoctor.semantics.source.numbers.precision import precision_of
@@ -76,6 +76,7 @@ from mpdoctor.semantics.source.programs.data.fed_elements import given_by_traini
 SEVERITY = Severity.WARNING
 CONFIRMED_LIVE = True
 EXPLAINS = {"MP908": "model"}
+ONLY_IN_HALF = True
 CONVERTING = ("tensorflow.constant", "tensorflow.convert_to_tensor", "keras.ops.convert_to_tensor", "keras.ops.array")
 RANGES = ("range", "arange")
 WAVES = ("sin", "cos")

@@ -34,7 +34,7 @@ def watching(tf: Any, keras: Any) -> Session:
     """As much of an examiner's session as an error needs: training calls go their usual way."""
     session = Session(Request("script", None, None, None, (), os.devnull), Events(os.devnull))
     session.keras = adapter_for(keras)
-    session.watch.install(session.keras.Layer, session.keras.global_policy)
+    session.layer_hooks.install(session.keras.Layer, session.keras.global_policy)
     replace_method(tf.GradientTape, "__exit__", session.tapes.leave)
     return session
 
@@ -53,7 +53,7 @@ def main(folder: Path) -> None:
     seen = {}
     for name, (program, policy) in PROGRAMS.items():
         session.keras.set_policy(policy)
-        session.watch.__init__()  # every program is the first one
+        session.layer_hooks.__init__()  # every program is the first one
         try:
             program(kit(np, tf, keras))
         except Exception as error:

@@ -56,7 +56,7 @@ def _link(session: Session, keras: KerasAdapter, optimizer: KerasOptimizer) -> O
     inner = keras.inner(optimizer)
     factor = None if inner is not None else getattr(optimizer, "loss_scale_factor", None)
     dynamic, initial_scale, interval = (None, None, None) if inner is None else keras.wrapper_dynamics(optimizer)
-    erased = session.notes.erased(optimizer)
+    erased = session.optimizer_hooks.erased(optimizer)
     return OptimizerFacts(
         class_name=type(optimizer).__name__,
         module=type(optimizer).__module__,
@@ -72,14 +72,14 @@ def _link(session: Session, keras: KerasAdapter, optimizer: KerasOptimizer) -> O
         missing=keras.missing_methods(optimizer) if place is not None or not is_keras else (),
         overridden=overridden(keras, type(optimizer)) if place is not None else (),
         attributes=() if inner is None else tuple(_attributes(keras, optimizer)),
-        writes=session.notes.writes(optimizer),
-        made_at=session.notes.made_at(optimizer),
+        writes=session.optimizer_hooks.writes(optimizer),
+        made_at=session.optimizer_hooks.made_at(optimizer),
         class_location=place,
         dropped=_dropped(optimizer) if place is not None and inner is None else (),
         erased_factor=erased[0] if erased else None,
         erased_at=erased[1] if erased else None,
-        wrapped_by_compile=session.notes.made_by_compile(optimizer),
-        lost_calls=session.notes.lost_calls(optimizer),
+        wrapped_by_compile=session.optimizer_hooks.made_by_compile(optimizer),
+        lost_calls=session.optimizer_hooks.lost_calls(optimizer),
     )
 
 

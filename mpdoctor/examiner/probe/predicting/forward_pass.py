@@ -36,15 +36,17 @@ class ForwardObserver(StepObserver):
         return [tensor for tensor in self.outputs if self.trace.is_bad(tensor)]
 
 
-def culprits_of_forward_pass(keras: KerasAdapter, watch: LayerHooks, run: Callable[[], object]) -> Culprits | None:
+def culprits_of_forward_pass(
+    keras: KerasAdapter, layer_hooks: LayerHooks, run: Callable[[], object]
+) -> Culprits | None:
     """The first thing that broke in a forward pass; None where every output was finite this time. `run` moves no
     variable: all are restored."""
     eagerly = tf.config.functions_run_eagerly()
     tf.config.run_functions_eagerly(True)
     try:
-        with _nothing_recorded(), variables_put_back(), ForwardObserver(keras, watch, None) as observer:
+        with _nothing_recorded(), variables_put_back(), ForwardObserver(keras, layer_hooks, None) as observer:
             run()
-        return culprits_from_step(keras, watch, observer, 0, None)
+        return culprits_from_step(keras, layer_hooks, observer, 0, None)
     finally:
         tf.config.run_functions_eagerly(eagerly)
 

@@ -63,7 +63,7 @@ class Predictions:
     def install(self, keras: KerasAdapter) -> None:
         for name in METHODS:
             replace_method(keras.trainer, name, functools.partial(self._method, keras, name))
-        self._session.watch.after_outermost.append(functools.partial(self._called, keras))
+        self._session.layer_hooks.after_outermost.append(functools.partial(self._called, keras))
 
     def call_of(self, model: KerasModel) -> CallFacts:
         seen = self._seen.get(id(model))
@@ -184,7 +184,7 @@ class Predictions:
         tried = 0
         try:
             for tried, repeat in enumerate(repeats, 1):
-                culprits = culprits_of_forward_pass(seen.keras, self._session.watch, repeat)
+                culprits = culprits_of_forward_pass(seen.keras, self._session.layer_hooks, repeat)
                 if culprits is not None:
                     return seen._replace(culprits=culprits)
                 if tried == TRIES:

@@ -30,10 +30,10 @@ class LayerScopes(OpenCallsObserver):
         self._of: dict[str, ScopedLayer] = {}
         self.layer_of = functools.lru_cache(maxsize=None)(self._layer_of)
 
-    def install(self, watch: LayerHooks, model_class: type) -> None:
+    def install(self, layer_hooks: LayerHooks, model_class: type) -> None:
         """For layers of the Keras whose models are of this class."""
         self._models += (model_class,)
-        watch.observer = self
+        layer_hooks.observer = self
 
     # --- called by LayerHooks -------------------------------------------------------------------------------------
     def leave(self, call: OpenCall, outputs: object) -> object:

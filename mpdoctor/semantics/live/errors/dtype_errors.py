@@ -8,7 +8,7 @@ from typing import NamedTuple
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.half_dtypes import HALF
 
-_NAMES = {"half": "float16", "float": "float32", "double": "float64"}
+NUMPY_NAMES = {"half": "float16", "float": "float32", "double": "float64"}  # of TensorFlow's own names for dtypes
 _SIGNS = {"AddV2": "+", "Add": "+", "Sub": "-", "Mul": "*", "RealDiv": "/", "MatMul": "matmul", "ConcatV2": "concat",
           "Pack": "stack", "SelectV2": "where", "Einsum": "einsum"}  # fmt: skip
 _WORDS = (
@@ -50,7 +50,7 @@ def mismatch_from_failure(failure: FailureFacts) -> DtypeMismatch | None:
         parts = match.groupdict()
         named = parts["all"].split(", ") if parts.get("all") else [parts["one"], parts["other"]]
         operation = (parts.get("op") or "").removeprefix("_Mkl")
-        return DtypeMismatch(_SIGNS.get(operation, operation), frozenset(_NAMES.get(name, name) for name in named))
+        return DtypeMismatch(_SIGNS.get(operation, operation), frozenset(NUMPY_NAMES.get(name, name) for name in named))
     return None
 
 
@@ -89,7 +89,7 @@ def array_of_another_dtype(failure: FailureFacts) -> str | None:
     match = re.search(r"TensorArray dtype is float32 but Op is trying to write dtype (\w+)", said)
     match = match or re.search(r"Invalid data types; op elements (\w+) but list elements float\b", said)
     match = match or re.search(r"Expected list with element dtype (\w+) but got list with element dtype float\b", said)
-    dtype = _NAMES.get(match[1], match[1]) if match else ""
+    dtype = NUMPY_NAMES.get(match[1], match[1]) if match else ""
     return dtype if dtype in HALF else None
 
 

@@ -9,6 +9,7 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.api_names import FITTING
 from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.semantics.live.errors.dtype_errors import (
+    NUMPY_NAMES,
     float32_given_for_half,
     half_given_for_float32,
     mismatch_from_failure,
@@ -162,16 +163,13 @@ def _remedy_of_bare_optimizer(failure: FailureFacts) -> str | None:
     )
 
 
-_NUMPY_NAMES = {"half": "float16", "float": "float32", "double": "float64"}  # of TensorFlow's own names for dtypes
-
-
 def _remedy_of_numpy_function(said: str) -> str | None:
     """The remedy for a function in NumPy whose values have another dtype than the tf.numpy_function around it
     announces."""
     match = re.search(r"value returned by pyfunc_\d+ is (\w+), but expects (\w+)", said)
     if match is None:
         return None
-    given, announced = (_NUMPY_NAMES.get(name, name) for name in match.groups())
+    given, announced = (NUMPY_NAMES.get(name, name) for name in match.groups())
     return (
         f"A function that `tf.numpy_function` or `tf.py_function` calls returns {given}, where its `Tout` says "
         f"{announced}: return `….astype(np.{announced})`, or write `tf.{given}` in `Tout` and cast behind it."

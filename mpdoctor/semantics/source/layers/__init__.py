@@ -1,1 +1,1 @@
-"""Layers as the source makes them: their compute dtypes, and the operands in their `call()`."""
+"""Layers and models as the source makes them: in which order, with which weights, and in which dtype they compute."""

@@ -8,12 +8,16 @@ from mpdoctor.facts.half_dtypes import HALF, SIXTEEN_BITS
 from mpdoctor.program.dtypes.dtype_names import is_policy_in_force
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call
-from mpdoctor.program.instances import is_call_of
+from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.policy_settings import UNSURE, PolicyName
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts
 from mpdoctor.program.values import known
-from mpdoctor.semantics.source.layers.call_dtypes import layer_whose_policy_it_is, policies_of_instances
+from mpdoctor.semantics.source.layers.call_dtypes import (
+    layer_whose_policy_it_is,
+    policies_made_with,
+    policies_of_instances,
+)
 
 
 class LayerDtypes:
@@ -64,3 +68,21 @@ def sixteen_bits_of(policies: Iterable[str]) -> str | None:
     certain."""
     dtypes = {SIXTEEN_BITS.get(policy, policy) for policy in policies}
     return next((dtype for dtype in HALF if dtype in dtypes), "float32" if dtypes == {"float32"} else None)
+
+
+def half_dtype_of_layer(facts: SourceFacts, layer: Call) -> str | None:
+    """The 16-bit compute dtype of a layer: of its own `dtype`, else of the global policy where it is made. None if that
+    is not 16-bit, or not known."""
+    own, given = class_of(layer), layer.keyword("dtype")
+    if layer.open or known(layer.keyword("autocast")) is False:
+        return None
+    if own is not None and known(own.base_argument("autocast")) is False:
+        return None
+    names: tuple[object, ...]
+    if own is not None or (given is not None and known(given) is not None):
+        names = policies_made_with(facts, layer, own)
+    else:
+        names = facts.policies_at(layer)
+        if facts.assume_mixed and all(name in (None, UNSURE) for name in names):
+            return "float16"
+    return next((SIXTEEN_BITS[name] for name in names if isinstance(name, str) and name in SIXTEEN_BITS), None)

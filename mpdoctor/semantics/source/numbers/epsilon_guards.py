@@ -13,8 +13,8 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, is_api, known, options
 from mpdoctor.semantics.source.function_names import function_named, functions_called
 from mpdoctor.semantics.source.numbers.constants import numbers_from_value
-from mpdoctor.semantics.source.numbers.opened_values import first_argument, opened
 from mpdoctor.semantics.source.numbers.sums_away_from_zero import stays_away_from_zero
+from mpdoctor.semantics.source.operands.value_parts import first_argument, opened
 
 DIVISOR, ROOT_DIVISOR, LOG, ROOT, RECIPROCAL_ROOT = "divisor", "divisor under a root", "log", "root", "reciprocal root"
 # Whose gradient at 1 is infinite.

@@ -16,9 +16,9 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Api, Collection, Item, Value, options
 from mpdoctor.semantics.source.function_names import function_named
-from mpdoctor.semantics.source.layers.casts import is_cast
-from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
+from mpdoctor.semantics.source.layers.layer_dtypes import half_dtype_of_layer
 from mpdoctor.semantics.source.numbers.class_ids import PASSING, gives_floats
+from mpdoctor.semantics.source.operands.casts import is_cast
 from mpdoctor.semantics.source.programs.data.fed_elements import Keys, keys_of_part
 
 JOINING = frozenset(("Add", "Subtract", "Multiply", "Maximum", "Minimum", "Concatenate"))

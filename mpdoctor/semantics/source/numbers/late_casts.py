@@ -15,8 +15,7 @@ from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
 from mpdoctor.program.values import Api, Item, Value, known, leaves, options, walk
 from mpdoctor.semantics.source.function_names import function_named, function_or_activation_named, functions_called
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
-from mpdoctor.semantics.source.layers.casts import is_cast
-from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
+from mpdoctor.semantics.source.layers.layer_dtypes import half_dtype_of_layer
 from mpdoctor.semantics.source.layers.model_layers import policies_of_layer
 from mpdoctor.semantics.source.layers.output_activations import activation_given
 from mpdoctor.semantics.source.layers.output_dtypes import hands_on
@@ -24,6 +23,7 @@ from mpdoctor.semantics.source.layers.output_layers import first_of, is_function
 from mpdoctor.semantics.source.layers.preceding_layers import layers_of_sequential
 from mpdoctor.semantics.source.numbers.differentiated_values import is_stopped_behind
 from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.source.operands.casts import is_cast
 from mpdoctor.semantics.source.programs.branches import may_be_reached_by
 
 PICKING = ("gather", "gather_nd", "take", "take_along_axis", "boolean_mask")

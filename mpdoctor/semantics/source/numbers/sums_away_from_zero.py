@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.values import Attribute, Item, Value, known, options
 from mpdoctor.semantics.source.function_names import function_named, function_or_activation_named
-from mpdoctor.semantics.source.numbers.opened_values import first_argument, opened
+from mpdoctor.semantics.source.operands.value_parts import first_argument, opened
 
 _ADDING_UP = ("reduce_sum", "reduce_mean", "sum", "mean")
 _BETWEEN_MINUS_ONE_AND_ONE = ("tanh", "sigmoid", "softmax", "sin", "cos", "softsign")

@@ -15,7 +15,7 @@ from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Item, Value, options
 from mpdoctor.semantics.source.function_names import function_named, functions_called
-from mpdoctor.semantics.source.layers.casts import is_cast
+from mpdoctor.semantics.source.operands.casts import is_cast
 
 # The argument that has to be integers. keras.ops casts what it is given, and takes floats there.
 PLACES = {

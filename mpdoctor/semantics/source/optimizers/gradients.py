@@ -183,7 +183,7 @@ def until_gradients(value: Value | None, stop: Callable[[Value], bool] | None = 
     for item in waiting:
         yield item
         method = item.method if isinstance(item, Call) else ""  # most are none
-        if (method in GRADIENTS and is_gradient_call(item)) or _lists_weights(item):
+        if (method in GRADIENTS and is_gradient_call(item)) or lists_weights(item):
             continue
         if stop is not None and stop(item):
             continue
@@ -193,7 +193,8 @@ def until_gradients(value: Value | None, stop: Callable[[Value], bool] | None = 
                 waiting.append(part)
 
 
-def _lists_weights(value: Value) -> bool:
+def lists_weights(value: Value) -> TypeGuard[Attribute]:
+    """Whether it is a list of weights that a model or a layer has, as `model.trainable_variables`."""
     return isinstance(value, Attribute) and value.name in WEIGHT_LISTS
 
 

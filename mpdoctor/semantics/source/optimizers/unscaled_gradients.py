@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
-from typing import TypeGuard
 
 from mpdoctor.facts.location import Location
-from mpdoctor.knowledge.layer_kinds import WEIGHT_LISTS
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
-from mpdoctor.program.values import Attribute, Collection, Item, Value, options, walk
+from mpdoctor.program.values import Collection, Item, Value, options, walk
 from mpdoctor.semantics.source.layers.float16_layers import applied_in_float16, is_assumed_float16, is_float16
 from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING
 from mpdoctor.semantics.source.layers.model_layers import layer_name, layers_of
@@ -21,6 +19,7 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     is_gradient_call,
     is_taken_in_the_other_arm,
     is_wrapped_on_a_path,
+    lists_weights,
     sources,
     target,
     until_gradients,
@@ -72,8 +71,8 @@ def _is_of_source(variable: Value, gradient: Call) -> bool:
     weights."""
     by = sources(gradient)
     lists = (_element_of(option) for option in options(variable))
-    holders = {holder for weights in lists if _lists_weights(weights) for holder in options(weights.of)}
-    if any(holder in holders for part in walk(by) if _lists_weights(part) for holder in options(part.of)):
+    holders = {holder for weights in lists if lists_weights(weights) for holder in options(weights.of)}
+    if any(holder in holders for part in walk(by) if lists_weights(part) for holder in options(part.of)):
         return True
     single = [option for given in options(by) for item in _items(given) for option in options(item)]
     return any(same_object(option, other) for option in options(variable) for other in single)
@@ -84,10 +83,6 @@ def _element_of(value: Value) -> Value:
     while isinstance(value, Item):
         value = value.of
     return value
-
-
-def _lists_weights(value: Value) -> TypeGuard[Attribute]:
-    return isinstance(value, Attribute) and value.name in WEIGHT_LISTS
 
 
 def _items(value: Value) -> tuple[Value, ...]:

@@ -22,10 +22,10 @@ from mpdoctor.semantics.source.edits.expressions import argument_at, argument_re
 from mpdoctor.semantics.source.edits.float32.outputs import output_in_float32
 from mpdoctor.semantics.source.edits.statements import line_before, line_behind
 from mpdoctor.semantics.source.edits.syntax_trees import location_of, tree_of
-from mpdoctor.semantics.source.layers.casts import is_cast
 from mpdoctor.semantics.source.layers.output_activations import activations_of
 from mpdoctor.semantics.source.layers.output_layers import output_layers
 from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
+from mpdoctor.semantics.source.operands.casts import is_cast
 from mpdoctor.semantics.source.programs.models import is_model
 from mpdoctor.semantics.wording import listed
 

@@ -11,12 +11,12 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_variables import is_raw_variable_of_layer
-from mpdoctor.semantics.source.layers.mixed_operands import is_half, may_raise, mixed_operands, origin
-from mpdoctor.semantics.source.layers.parameters_left_out import taken_instead
 from mpdoctor.semantics.source.layers.weight_values import (
     is_of_layer_in_dtype_of_weights,
     is_of_weights_without_autocast,
 )
+from mpdoctor.semantics.source.operands.mixed_operands import is_half, may_raise, mixed_operands, origin
+from mpdoctor.semantics.source.operands.parameters_left_out import taken_instead
 
 
 def float32_meetings(facts: SourceFacts) -> Iterator[tuple[Call | Operation, tuple[Value, ...], Value, str]]:

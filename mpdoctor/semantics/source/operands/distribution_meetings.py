@@ -16,9 +16,9 @@ from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
-from mpdoctor.semantics.source.layers.float32_meetings import is_wide
-from mpdoctor.semantics.source.layers.mixed_operands import is_half
-from mpdoctor.semantics.source.operand_words import float32_side
+from mpdoctor.semantics.source.operands.float32_meetings import is_wide
+from mpdoctor.semantics.source.operands.mixed_operands import is_half
+from mpdoctor.semantics.source.operands.operand_words import float32_side
 from mpdoctor.semantics.wording import place_of
 
 

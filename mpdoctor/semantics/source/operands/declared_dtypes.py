@@ -20,7 +20,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Collection, Value, is_api
 from mpdoctor.semantics.source.edits.expressions import argument_at, argument_replaced, with_keyword
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
-from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes
+from mpdoctor.semantics.source.operands.mixed_operands import half_dtypes
 from mpdoctor.semantics.wording import text_at
 
 _Places = tuple[tuple[int, str], ...]

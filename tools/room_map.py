@@ -1,4 +1,4 @@
-"""The map of rooms on the architecture page: packages as boxes, imports as arrows, drawn from the code itself.
+"""The rooms of the architecture page, read from the code itself: a table of them, and a map with imports as arrows.
 
 An arrow is left out where a path of other arrows says the same. The picture is SVG in the reader's own colour and
 font: it asks nobody for anything.
@@ -26,13 +26,12 @@ def map_of_rooms(package: str) -> str:
 
 
 def table_of_rooms(package: str) -> str:
-    """The same in a table: how many files each has, and the first sentence of its docstring."""
-    lines = ["| Room | Files | |", "|---|---|---|"]
+    """The same in a table, with the first sentence of each room's docstring."""
+    lines = ["| Room | What it holds |", "|---|---|"]
     folder = folder_of(package)
     for room in (room for row in rows_from_imports(imports_between_rooms(folder)) for room in row):
         file = folder / room / "__init__.py"
-        files = len(list((folder / room).rglob("*.py"))) - 1 if file.exists() else 1
-        lines.append(f"| `{room}` | {files} | {_first_sentence(file if file.exists() else folder / f'{room}.py')} |")
+        lines.append(f"| `{room}` | {_first_sentence(file if file.exists() else folder / f'{room}.py')} |")
     return "\n".join(lines)
 
 

@@ -15,7 +15,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import FunctionFacts
 from mpdoctor.program.values import Api, Collection, Value, is_api, known, options
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
-from mpdoctor.semantics.source.layers.mixed_operands import is_half, may_raise
+from mpdoctor.semantics.source.operands.mixed_operands import is_half, may_raise
 
 # Positions of the operand that decides, and of the tensor that meets it: a graph converts the former first, without
 # asking the other one. Eagerly most of them take the tensor's dtype. `divide` and `scalar_mul` do so in a graph as well

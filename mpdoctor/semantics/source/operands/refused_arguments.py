@@ -11,7 +11,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Item, Value, options
 from mpdoctor.semantics.source.edits.expressions import argument_at
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, runs_in_layer
-from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes
+from mpdoctor.semantics.source.operands.mixed_operands import half_dtypes
 from mpdoctor.semantics.wording import text_at
 
 RESHAPING = (

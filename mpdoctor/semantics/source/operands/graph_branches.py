@@ -13,8 +13,8 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
 from mpdoctor.program.values import Api, Collection, Value, options
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
-from mpdoctor.semantics.source.layers.mixed_operands import is_half
-from mpdoctor.semantics.source.layers.numbers_first import runs_eagerly
+from mpdoctor.semantics.source.operands.mixed_operands import is_half
+from mpdoctor.semantics.source.operands.numbers_first import runs_eagerly
 
 # Measured in TensorFlow 2.4, 2.15 and 2.21 (those of Keras in 3.15): in a graph all raise; eagerly `tf.scan` does, and
 # nothing is said there. With the positions of the functions, and of what is carried.

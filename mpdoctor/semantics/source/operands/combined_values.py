@@ -1,0 +1,65 @@
+"""Which values are combined with another one by an operation, also through functions that keep their dtype, and which
+casts decide the dtypes there."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import lru_cache
+
+from mpdoctor.facts.half_dtypes import HALF
+from mpdoctor.program.dtypes.python_numbers import is_number
+from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Value, options
+from mpdoctor.semantics.source.operands.casts import is_cast
+from mpdoctor.semantics.source.operands.mixed_operands import MixedOperands, may_raise, mixed_operands
+from mpdoctor.semantics.source.operands.value_parts import values_joined, values_kept
+
+
+def deciding_parts(value: Value) -> list[Value]:
+    """The parts of a value that decide its dtype, as far as the nearest casts."""
+    waiting, seen = [*options(value)], set[int]()
+    for part in waiting:
+        if id(part) not in seen and not is_cast(part):
+            inner = part.operands if isinstance(part, Operation) else values_kept(part)
+            waiting += [choice for held in inner for choice in options(held)]
+        seen.add(id(part))
+    return waiting
+
+
+@lru_cache(maxsize=1)
+def combined_ids(facts: SourceFacts) -> frozenset[int]:
+    """The ids of the values that are operands of an operation, directly or through a function that keeps their
+    dtype."""
+    waiting = [operand for operation in facts.operations for operand in operation.operands]
+    waiting += [operand for call in facts.calls for operand in values_joined(call)]
+    waiting += [operand for _, operands in mixed_operands(facts) for operand in operands]
+    ids: set[int] = set()
+    for value in waiting:
+        for option in options(value):
+            if id(option) not in ids:
+                ids.add(id(option))
+                waiting += values_kept(option)
+    return frozenset(ids)
+
+
+def meets_what_no_cast_decides(facts: SourceFacts, call: Call) -> bool:
+    """Whether its result is seen to be combined with a tensor whose dtype no cast by name decides: that raises under
+    another policy. Two tensors that are both cast by name, and a result that is returned, go on as they are."""
+    for met, parts in _meetings_by_part(facts).get(id(call), ()):
+        others = (part for part in parts if facts.dtype_of(part) not in HALF and not is_number(part))
+        if any(True for _ in others) and may_raise(facts, met):
+            return True
+    return False
+
+
+@lru_cache(maxsize=1)
+def _meetings_by_part(facts: SourceFacts) -> dict[int, list[tuple[MixedOperands, list[Value]]]]:
+    """The operations whose dtypes must agree and in which a call decides that of an operand, each with all that decides
+    the dtypes there, by the call's identity."""
+    found: dict[int, list[tuple[MixedOperands, list[Value]]]] = defaultdict(list)
+    for met in mixed_operands(facts):
+        parts = [part for operand in met[1] for part in deciding_parts(operand)]
+        for part in {id(part): part for part in parts if isinstance(part, Call)}.values():
+            found[id(part)].append((met, parts))
+    return found
