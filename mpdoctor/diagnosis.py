@@ -23,7 +23,7 @@ from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.finding import Crashed, Diagnosis, Finding, Probe, Skipped, Stage, TargetReport
 from mpdoctor.judging.keras_version import JudgedBy, keras_of_target
-from mpdoctor.judging.older_keras_code import findings_of_source
+from mpdoctor.judging.older_keras_code import JudgedSource, findings_of_source
 from mpdoctor.judging.outcome import (
     brings_nothing,
     exit_code,
@@ -80,7 +80,7 @@ def diagnose_with_sources(settings: Settings, progress: Progress) -> tuple[Diagn
     stage, paths = source_stage_of_targets(settings, progress, judge_ahead)
     suppressions = Suppressions((stage.facts[path] for own in paths for path in own), settings)
     examined = [
-        _examine(target, stage, own, suppressions, settings, progress)
+        _examine(_Read(target, own, stage, settings), suppressions, progress)
         for target, own in zip(settings.targets, paths, strict=True)
     ]
     examined = [_with_comments_judged(target, suppressions, settings) for target in examined]
@@ -133,19 +133,26 @@ class _Examined:
     ran: bool = False
 
 
-def _examine(
-    target: Target,
-    stage: SourceStage,
-    paths: tuple[str, ...],
-    suppressions: Suppressions,
-    settings: Settings,
-    progress: Progress,
-) -> _Examined:
+@dataclass(frozen=True)
+class _Read:
+    """One target, and the files of its source as they were read."""
+
+    target: Target
+    paths: tuple[str, ...]
+    stage: SourceStage
+    settings: Settings
+
+    def judged_by(self, keras: JudgedBy) -> JudgedSource:
+        return findings_of_source(self.stage.judge, self.stage.facts, self.paths, keras, self.settings)
+
+
+def _examine(read: _Read, suppressions: Suppressions, progress: Progress) -> _Examined:
+    target, paths, stage, settings = read.target, read.paths, read.stage, read.settings
     sources = tuple(stage.facts[path] for path in paths)
     not_run = reason_not_run(target, sources, settings)
     runs, crashes = ([], []) if not_run else runs_of_target(target, settings, progress)
     keras = keras_of_target(target, settings, paths, stage.facts, runs)
-    judged = _judge(target, stage, paths, keras, runs, settings)
+    judged = _judge(read, keras, runs)
     all_findings = without_needless(merged_findings(with_what_if_marked(judged.findings), _ties(target, stage)), runs)
     left = suppressions.left_of(f for f in all_findings if settings.chooses(f.code, f.name))
     left += _in_one_finding(suppressions.left_of(judged.gone), stage.facts, keras)
@@ -198,24 +205,15 @@ class _Judged(NamedTuple):
     gone: list[Finding]
 
 
-def _judge(
-    target: Target,
-    stage: SourceStage,
-    paths: tuple[str, ...],
-    keras: JudgedBy,
-    runs: list[ExaminationFacts],
-    settings: Settings,
-) -> _Judged:
+def _judge(read: _Read, keras: JudgedBy, runs: list[ExaminationFacts]) -> _Judged:
     """Run all chosen rules over the target's source and over what its runs showed."""
-    read = _in_policy_of_run(target, stage, paths, runs, settings) if runs else stage
-    source, keras, gone = findings_of_source(read.judge, read.facts, paths, keras, settings)
-    if read is not stage and not settings.edits_after_run:
-        source = [dataclasses.replace(item, fix=None) if isinstance(item, Finding) else item for item in source]
+    target, settings = read.target, read.settings
+    source, keras, gone = _in_light_of_runs(read, keras, runs) if runs else read.judged_by(keras)
     judged = [
-        *(_in_light_of_runs(source, runs) if runs else source),
+        *source,
         *_findings_of_forced_loop(target, keras, runs, settings),
         *(
-            spelled(item, stage.facts, run.keras or keras.usual)
+            spelled(item, read.stage.facts, run.keras or keras.usual)
             for run in runs
             for item in findings_of_run(run, keras.usual, settings)
         ),
@@ -228,20 +226,17 @@ def _judge(
     )
 
 
-def _in_policy_of_run(
-    target: Target, stage: SourceStage, paths: tuple[str, ...], runs: list[ExaminationFacts], settings: Settings
-) -> SourceStage:
-    """The source as under the policy that only the runs knew; else as it is."""
+def _in_light_of_runs(read: _Read, keras: JudgedBy, runs: list[ExaminationFacts]) -> JudgedSource:
+    """The findings in the source under the policy that only the runs knew, as their measurements leave them."""
+    from mpdoctor.judging.measured_findings import in_light_of_runs  # a check that runs nothing does without these
     from mpdoctor.source_stage.policies_of_runs import stage_under_policy_of_run
 
-    return stage_under_policy_of_run(target, stage, paths, runs, settings)
-
-
-def _in_light_of_runs(source: list[Finding | Crashed], runs: list[ExaminationFacts]) -> Iterator[Finding | Crashed]:
-    """The findings in the source as the measurements of the runs leave them."""
-    from mpdoctor.judging.measured_findings import in_light_of_runs  # a check that runs nothing does without it
-
-    return in_light_of_runs(source, runs)
+    stage = stage_under_policy_of_run(read.target, read.stage, read.paths, runs, read.settings)
+    judged = dataclasses.replace(read, stage=stage).judged_by(keras)
+    findings = judged.findings
+    if stage is not read.stage and not read.settings.edits_after_run:
+        findings = [dataclasses.replace(item, fix=None) if isinstance(item, Finding) else item for item in findings]
+    return judged._replace(findings=list(in_light_of_runs(findings, runs)))
 
 
 def _findings_of_forced_loop(

@@ -16,8 +16,8 @@ from environments import ENVIRONMENTS, Environment, needs_environment
 from test_confinement import needs_landlock
 from walls import ALLOW_LIST, CONFINEMENT, check_without
 
+from mpdoctor.examiner.endings import with_own_path
 from mpdoctor.examiner.exceptions import Unusable
-from mpdoctor.examiner.main import _with_own_path
 from mpdoctor.examiner.protocol.request import Request
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.knowledge.allow_lists.computing_ops import (
@@ -293,7 +293,7 @@ def test_a_reader_of_files_is_found_wherever_it_is_named(op: str) -> None:
 def test_an_error_about_the_copy_names_the_users_own_path() -> None:
     request = Request("saved-model", "/home/me/model", None, None, (), "/tmp/mpdoctor-1/events.jsonl")
     raised = FailureFacts("raised", "loading", message=f"no files match {request.judged}/model/variables/variables")
-    assert _with_own_path(request, raised).message == "no files match /home/me/model/variables/variables"
+    assert with_own_path(request, raised).message == "no files match /home/me/model/variables/variables"
 
 
 @pytest.mark.parametrize(("kind", "said"), [("pipe", "no regular file"), ("huge", "600,000,000 bytes")])
