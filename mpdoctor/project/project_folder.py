@@ -35,18 +35,24 @@ class Marks(NamedTuple):
     is_project: bool
 
 
-def import_roots(folder: Path, known: dict[Path, Marks]) -> tuple[Path, ...]:
+def import_roots(folder: Path, known: dict[Path, Marks], passed_over: dict[Path, None]) -> tuple[Path, ...]:
     """The directories that hold the packages of the projects around a folder, the nearest project first: its root and
     its `src`. A script in `examples/` imports them when the project is installed or its root is on PYTHONPATH. Last the
     directory above that of a script: many put it on `sys.path`, as those of a repository that holds several programs.
 
-    `known` keeps what was seen in a folder, for those who ask for many."""
+    `known` keeps what was seen in a folder, for those who ask for many. A `src` that is a link out of the project is
+    none, and `passed_over` gains it."""
     roots: list[Path] = []
     for above in (folder, *folder.parents):
         if above not in known:
             known[above] = _marks_in(above)
         if known[above].is_project:
-            roots += [above, above / "src"]
+            roots.append(above)
+            packages = above / "src"
+            if link_out(str(packages), str(above)) is None:
+                roots.append(packages)
+            else:
+                passed_over[packages] = None
         if known[above].is_repository:
             break
     is_script_folder = not known[folder].is_project and not is_there(folder / "__init__.py")
