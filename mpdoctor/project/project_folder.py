@@ -23,7 +23,7 @@ def link_out(path: str, start: str) -> str | None:
 
 def is_in_project(path: str, start: str) -> bool:
     """Whether a path, wherever its links lead, lies in the project around a folder, and not in what Git keeps there."""
-    root = _project_around(real_path(start))
+    root = project_around(start)
     real = Path(real_path(path))
     return real.is_relative_to(root) and REPOSITORY not in real.relative_to(root).parts
 
@@ -81,8 +81,10 @@ def _link_in(path: str, start: str) -> str | None:
     return None
 
 
-def _project_around(folder: str) -> str:
-    """The nearest folder upward that is a repository, else the nearest with a pyproject.toml, else the folder."""
+def project_around(folder: str) -> str:
+    """The nearest folder upward that is a repository, else the nearest with a pyproject.toml, else the folder; its real
+    path."""
+    folder = real_path(folder)
     upward = [folder, *map(str, Path(folder).parents)]
     for marker in (REPOSITORY, _DECLARED):
         nearest = next((folder for folder in upward if is_named(os.path.join(folder, marker))), None)

@@ -366,6 +366,9 @@ def test_a_baseline_knows_findings_though_they_move_and_tells_which_are_gone(her
     assert told["summary"]["suppressed"] == 2 and told["summary"]["exit_code"] == 1
     Path("a.py").write_text(HEAD, encoding="utf-8")
     assert "1 finding of known.json is gone: MP302 in a.py." in check("--baseline", "known.json", "a.py").err
+    long = Path("known.json").read_text(encoding="utf-8").replace('"a.py"', f'"{"a" * 5000}"')
+    Path("long.json").write_text(long, encoding="utf-8")
+    assert "1 finding of long.json is gone: MP302 in aaa" in check("--baseline", "long.json", "a.py").err
 
 
 @pytest.mark.parametrize(
