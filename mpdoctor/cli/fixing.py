@@ -188,7 +188,7 @@ def _baseline(path: Path | None) -> Baseline | None:
 def _write_baseline(baseline: Baseline, path: Path) -> None:
     from mpdoctor.facts.written_numbers import count
     from mpdoctor.fixes.baseline import json_from_baseline
-    from mpdoctor.project.regular_files import write_text
+    from mpdoctor.project.named_files import write_text
 
     try:
         write_text(path, json_from_baseline(baseline))

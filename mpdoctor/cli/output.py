@@ -191,7 +191,7 @@ def _report_text(diagnosis: Diagnosis, form: OutputFormat, **look: Unpack[Termin
 
 
 def _write_file(diagnosis: Diagnosis, path: Path, form: OutputFormat, columns: int | None) -> int:
-    from mpdoctor.project.regular_files import write_text
+    from mpdoctor.project.named_files import write_text
 
     look: TerminalLook = {"width": columns} if columns and form is OutputFormat.terminal else {}
     report = _report_text(diagnosis, form, **look)

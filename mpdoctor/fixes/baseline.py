@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from mpdoctor import __version__
@@ -107,4 +107,4 @@ def _entry(row: Any) -> Entry:
 
 
 def _exists(path: str | None) -> bool:
-    return path is None or Path(path).exists()
+    return path is None or os.path.exists(path)  # noqa: PTH110 - Path's raises for a name that is too long

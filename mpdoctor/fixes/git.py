@@ -14,6 +14,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from mpdoctor.project.programs import program_on_path
+
 PATIENCE = 60  # seconds
 _HUNK = re.compile(r"^@@ -\S+ \+(?P<first>\d+)(?:,(?P<count>\d+))? @@", re.MULTILINE)
 # Newer gits know the first; the second, which allows no protocol to fetch by, holds in all.
@@ -75,9 +77,12 @@ def _git(arguments: Sequence[str], outside: str | None = None) -> subprocess.Com
     if outside is not None:
         surroundings = {name: value for name, value in surroundings.items() if name not in _REPOSITORY}
         surroundings["GIT_CEILING_DIRECTORIES"] = os.path.dirname(os.path.realpath(outside))  # noqa: PTH120
+    program = program_on_path("git")
+    if program is None:
+        raise NoAnswer("git is not there")
     try:
         return subprocess.run(
-            ["git", "-c", "core.fsmonitor=false", *arguments],
+            [str(program), "-c", "core.fsmonitor=false", *arguments],
             cwd=outside,
             env=surroundings,
             stdin=subprocess.DEVNULL,
@@ -86,4 +91,4 @@ def _git(arguments: Sequence[str], outside: str | None = None) -> subprocess.Com
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise NoAnswer("git is not there, or does not answer") from error
+        raise NoAnswer("git does not answer") from error

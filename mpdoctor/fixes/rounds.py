@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,13 +17,16 @@ from mpdoctor.fixes.texts import chosen_together, decoded, edited
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.source_record import Problem
 from mpdoctor.progress import Progress
+from mpdoctor.project.project_folder import is_in_project
 from mpdoctor.project.regular_files import bytes_from_file
+from mpdoctor.project.targets import Target
 from mpdoctor.settings.options import Settings
 from mpdoctor.source.notebooks import source_from_notebook
 from mpdoctor.source.reading import Source, source_from_text
 
 MOST_ROUNDS = 30
 NOTEBOOK = ".ipynb"
+OUTSIDE = "it lies outside of the project, and was only imported"
 CHANGED = "it was changed by somebody else meanwhile"
 
 # The edits for each finding of a diagnosis, by its number; none for those that are not among them.
@@ -81,15 +85,15 @@ def fixes_of(unsafe: bool) -> EditsOf:
 
 
 def apply_fixes(settings: Settings, progress: Progress, edits_of: EditsOf, choice: Choice) -> Fixed:
-    """Make all edits that the findings call for, and those that the findings afterwards call for."""
-    content = {t.path.absolute(): t.content for t in settings.targets if t.path is not None and t.content is not None}
+    """Make all edits that the findings call for, and those that the findings afterwards call for. Of what a target only
+    imports, that which lies in its project is edited."""
     outcome = None
     for _ in range(MOST_ROUNDS):
         diagnosis, sources = diagnose_with_sources(settings, progress)
         diagnosis = choice(diagnosis, sources)
         outcome = outcome or Fixed(diagnosis)
         outcome.diagnosis = diagnosis
-        if not _edit(outcome, sources, edits_of, content):
+        if not _edit(outcome, sources, edits_of, settings.targets):
             return outcome
         after = {file.path: file.after for file in outcome.files.values()}
         settings = dataclasses.replace(settings, unsaved={**settings.unsaved, **after})
@@ -100,8 +104,9 @@ def apply_fixes(settings: Settings, progress: Progress, edits_of: EditsOf, choic
     return outcome
 
 
-def _edit(outcome: Fixed, sources: Sources, edits_of: EditsOf, content: Mapping[Path, bytes]) -> bool:
+def _edit(outcome: Fixed, sources: Sources, edits_of: EditsOf, targets: Iterable[Target]) -> bool:
     """Make the edits of one round. Whether it has changed anything."""
+    content = {t.path.absolute(): t.content for t in targets if t.path is not None and t.content is not None}
     wanted: dict[str, list[tuple[Finding, tuple[Edit, ...]]]] = {}
     for number, edits in edits_of(outcome.diagnosis, sources).items():
         finding = outcome.diagnosis.findings[number]
@@ -112,9 +117,18 @@ def _edit(outcome: Fixed, sources: Sources, edits_of: EditsOf, content: Mapping[
                 wanted.setdefault(path, []).append((finding, edits))
     changed = False
     for shown_as, fixes in wanted.items():
-        if shown_as not in outcome.left and shown_as in sources:
+        if not any(_is_in_reach(shown_as, target) for target in targets):
+            outcome.left[shown_as] = OUTSIDE
+        elif shown_as not in outcome.left and shown_as in sources:
             changed = _edit_file(outcome, shown_as, sources[shown_as], fixes, content) or changed
     return changed
+
+
+def _is_in_reach(shown_as: str, target: Target) -> bool:
+    """Whether a file is a target, or of its project."""
+    path, named = (Path(os.path.abspath(place)) for place in (shown_as, target.path or "."))  # noqa: PTH100 - links stay
+    is_folder = target.path is None or target.kind == "directory"
+    return path == named or is_in_project(str(path), str(named if is_folder else named.parent))
 
 
 def _edit_file(

@@ -23,7 +23,7 @@ def link_out(path: str, start: str) -> str | None:
 
 def is_in_project(path: str, start: str) -> bool:
     """Whether a path, wherever its links lead, lies in the project around a folder, and not in what Git keeps there."""
-    root = _project_around(real_path(start))
+    root = project_around(start)
     real = Path(real_path(path))
     return real.is_relative_to(root) and REPOSITORY not in real.relative_to(root).parts
 
@@ -35,18 +35,24 @@ class Marks(NamedTuple):
     is_project: bool
 
 
-def import_roots(folder: Path, known: dict[Path, Marks]) -> tuple[Path, ...]:
+def import_roots(folder: Path, known: dict[Path, Marks], passed_over: dict[Path, None]) -> tuple[Path, ...]:
     """The directories that hold the packages of the projects around a folder, the nearest project first: its root and
     its `src`. A script in `examples/` imports them when the project is installed or its root is on PYTHONPATH. Last the
     directory above that of a script: many put it on `sys.path`, as those of a repository that holds several programs.
 
-    `known` keeps what was seen in a folder, for those who ask for many."""
+    `known` keeps what was seen in a folder, for those who ask for many. A `src` that is a link out of the project is
+    none, and `passed_over` gains it."""
     roots: list[Path] = []
     for above in (folder, *folder.parents):
         if above not in known:
             known[above] = _marks_in(above)
         if known[above].is_project:
-            roots += [above, above / "src"]
+            roots.append(above)
+            packages = above / "src"
+            if link_out(str(packages), str(above)) is None:
+                roots.append(packages)
+            else:
+                passed_over[packages] = None
         if known[above].is_repository:
             break
     is_script_folder = not known[folder].is_project and not is_there(folder / "__init__.py")
@@ -75,8 +81,10 @@ def _link_in(path: str, start: str) -> str | None:
     return None
 
 
-def _project_around(folder: str) -> str:
-    """The nearest folder upward that is a repository, else the nearest with a pyproject.toml, else the folder."""
+def project_around(folder: str) -> str:
+    """The nearest folder upward that is a repository, else the nearest with a pyproject.toml, else the folder; its real
+    path."""
+    folder = real_path(folder)
     upward = [folder, *map(str, Path(folder).parents)]
     for marker in (REPOSITORY, _DECLARED):
         nearest = next((folder for folder in upward if is_named(os.path.join(folder, marker))), None)

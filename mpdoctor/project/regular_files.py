@@ -1,5 +1,5 @@
-"""Reading files that another user may have put there, only regular ones; and writing those that the user names. Never
-waits for whoever is at the other end of a pipe."""
+"""Reading files that another user may have put there, only regular ones. Never waits for whoever is at the other end of
+a pipe."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ _KINDS = (
 )
 # Opening a pipe waits for who writes to it; what a system does not have it does not need.
 READING = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY"))
-WRITING = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | (READING & ~os.O_RDONLY)
 NOT_THROUGH_LINKS = getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -48,17 +47,6 @@ def bytes_from_descriptor(descriptor: int, largest: int = LARGEST) -> bytes:
     if size and not os.fstat(descriptor).st_size:
         raise OSError(errno.EINVAL, "it is no file on a disk: the system makes up what it holds")
     return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-def write_text(path: Path | str, text: str, errors: str = "strict") -> None:
-    """Puts the text into the file, in UTF-8, in the place of what it held.
-
-    Raises OSError, also for a named pipe that nobody reads."""
-    descriptor = os.open(path, WRITING, 0o666)
-    with open(descriptor, "w", encoding="utf-8", errors=errors, newline="\n") as file:  # noqa: PTH123
-        if hasattr(os, "set_blocking"):
-            os.set_blocking(descriptor, True)
-        file.write(text)
 
 
 def _refuse_all_but_regular(status: os.stat_result) -> None:

@@ -19,7 +19,7 @@ from mpdoctor.project.regular_files import bytes_from_file
 from mpdoctor.server.actions import fixes, ignores, text_with_all_safe_fixes
 from mpdoctor.server.checking import Checked, bytes_from_text, checked
 from mpdoctor.server.initialized_once import InitializedOnce
-from mpdoctor.server.pages import page_of_findings
+from mpdoctor.server.pages import page_of_findings, text_without_links
 from mpdoctor.server.positions import UTF32, Place, Span, whole
 from mpdoctor.server.sent import NAME, diagnostic, quick_fix, range_of, span_of
 from mpdoctor.server.waiting import QUIET, Waiting
@@ -156,7 +156,8 @@ class Server(LanguageServer):
         """Show a message in the editor, once and not at each key press."""
         if message != self._last_message:
             self._last_message = message
-            self.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Error, f"mpdoctor: {message}"))
+            told = text_without_links(f"mpdoctor: {message}")
+            self.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Error, told))
 
     def _log(self, message: str) -> None:
         self.window_log_message(lsp.LogMessageParams(lsp.MessageType.Error, f"mpdoctor: {message}"))

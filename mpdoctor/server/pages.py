@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mpdoctor.finding import Finding
+from mpdoctor.reporters.markdown.escaping import prose
+from mpdoctor.reporters.printable import visible
 from mpdoctor.server.checking import Checked
 
 
 def page_of_findings(check: Checked, findings: Iterable[Finding]) -> str:
-    """Markdown; "" for no finding. A rule's page is shown once."""
+    """Markdown; "" for no finding. A rule's page is shown once. What messages quote of a program is text: it brings no
+    link, picture or HTML into an editor."""
     rules = {rule.code: rule for rule in check.diagnosis.rules} if check.diagnosis is not None else {}
     parts: dict[str, list[str]] = {}
     for finding in findings:
-        parts.setdefault(finding.code, []).append(f"{finding.message}\n\n{finding.help}")
+        parts.setdefault(finding.code, []).append(f"{prose(finding.message)}\n\n{prose(finding.help)}")
     pages = []
     for code, parts_of_rule in parts.items():
         rule = rules[code]
@@ -23,4 +26,9 @@ def page_of_findings(check: Checked, findings: Iterable[Finding]) -> str:
 
 
 def text_of_finding(finding: Finding) -> str:
-    return f"{finding.message}\n{finding.help}"
+    return visible(f"{finding.message}\n{finding.help}")
+
+
+def text_without_links(message: str) -> str:
+    """A message of which an editor that takes `[text](address)` for a link makes none: an address may be a command."""
+    return visible(message).replace("](", "] (")

@@ -19,6 +19,8 @@ from mpdoctor.settings.options import keras_from_text
 
 NAME = "pyproject.toml"
 _SECTION = "[tool.mpdoctor]"
+# without the signs that end a link in Markdown or an attribute in HTML
+_ADDRESS = re.compile(r"https?://[\w.~:/?#@!$&*+,;=%-]+", re.ASCII)
 LONGEST_NAME = 60  # characters of a wrong name that a message repeats
 
 
@@ -171,7 +173,7 @@ class _Reader:
 
     def address(self, key: str) -> str:
         value = self.table.get(key, "")
-        if not isinstance(value, str) or (value and not re.fullmatch(r"https?://[!-~]+", value)):
+        if not isinstance(value, str) or (value and not _ADDRESS.fullmatch(value)):
             self.wrong(key, f'{key} must be an address, such as {key} = "https://example.org/mpdoctor/".')
         return value
 

@@ -139,7 +139,7 @@ class Files:
     def import_roots(self, directory: Path) -> tuple[Path, ...]:
         """The directories that hold the packages of the projects around a directory, without the directory itself."""
         if directory not in self._import_roots:
-            roots = import_roots(directory, self._marks)
+            roots = import_roots(directory, self._marks, self.passed_over)
             self._import_roots[directory] = tuple(root for root in roots if root != directory)
         return self._import_roots[directory]
 

@@ -335,6 +335,24 @@ def test_a_program_is_fixed_with_what_it_imports(here: Path) -> None:
     assert Path("model.py").read_text(encoding="utf-8") == FIXED
 
 
+def test_what_a_program_imports_from_outside_of_its_project_is_not_written(here: Path) -> None:
+    """Python finds the module above a script only where somebody adds that folder to its path."""
+    Path("downloaded").mkdir()
+    Path("downloaded/train.py").write_text("import model\n\nmodel.opt.beta_1 = 0.8\n", encoding="utf-8")
+    Path("model.py").write_text(WRAPPED, encoding="utf-8")
+    done = check("--fix", "downloaded/train.py")
+    assert done.code == 1 and "model.py was not written: it lies outside of the project" in done.err
+    assert Path("model.py").read_text(encoding="utf-8") == WRAPPED
+    for marks in ("pyproject.toml", "model.py"):  # a project around both, and a file that is named
+        Path("model.py").write_text(WRAPPED, encoding="utf-8")
+        Path("pyproject.toml").unlink(missing_ok=True)
+        if marks == "pyproject.toml":
+            Path(marks).touch()
+        named = ["model.py"] if marks == "model.py" else []
+        assert check("--fix", "downloaded/train.py", *named).code == 0
+        assert Path("model.py").read_text(encoding="utf-8") == FIXED
+
+
 def test_a_baseline_knows_findings_though_they_move_and_tells_which_are_gone(here: Path) -> None:
     Path("a.py").write_text(BOTH, encoding="utf-8")
     done = check("--write-baseline", "known.json", "a.py")
@@ -348,6 +366,9 @@ def test_a_baseline_knows_findings_though_they_move_and_tells_which_are_gone(her
     assert told["summary"]["suppressed"] == 2 and told["summary"]["exit_code"] == 1
     Path("a.py").write_text(HEAD, encoding="utf-8")
     assert "1 finding of known.json is gone: MP302 in a.py." in check("--baseline", "known.json", "a.py").err
+    long = Path("known.json").read_text(encoding="utf-8").replace('"a.py"', f'"{"a" * 5000}"')
+    Path("long.json").write_text(long, encoding="utf-8")
+    assert "1 finding of long.json is gone: MP302 in aaa" in check("--baseline", "long.json", "a.py").err
 
 
 @pytest.mark.parametrize(

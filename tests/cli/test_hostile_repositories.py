@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,8 @@ from typer.testing import CliRunner
 
 from mpdoctor.cli.app import app_for
 from mpdoctor.cli.argument_split import invocation_from_arguments
+from mpdoctor.cli.options.interpreter import interpreter_from_option
+from mpdoctor.project.programs import program_on_path
 
 OLD = "import keras\n\nopt = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam())\nopt.epsilon = 1e-4\n"
 NEW = f"{OLD}opt.beta_1 = 0.8\n"
@@ -121,4 +124,21 @@ def test_a_commit_that_reads_like_an_option_is_none(marker: Path) -> None:
     for ref in ("--output=../marker", "-O../marker", "--exec-path", "HEAD:a.py", "", "--"):
         code, out, err = told(f"--since={ref}", "a.py")
         assert (code, out) == (2, "") and "git knows no commit" in err, (ref, err)
+    assert not marker.exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a script is no program there")
+@pytest.mark.parametrize("folder", ["", "."])
+def test_no_program_of_the_checkout_is_taken_for_git_or_python(
+    folder: str, marker: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("git", "python3"):
+        Path(name).write_text(f"#!/bin/sh\ntouch {marker}\n", encoding="utf-8")
+        Path(name).chmod(0o755)
+    monkeypatch.setenv("PATH", folder + os.pathsep + os.environ["PATH"])
+    code, out, _ = told("--since", "HEAD", "a.py")
+    assert code == 1 and out.startswith("a.py:5:")
+    assert program_on_path("python3") != Path("python3").absolute()
+    assert interpreter_from_option(Path("python3")) == program_on_path("python3")
+    assert program_on_path("no-such-program") is None
     assert not marker.exists()

@@ -59,3 +59,25 @@ def test_a_link_that_leads_nowhere_is_not_told_to_be_missing(project: Path) -> N
     for name in ("nowhere.py", "circle.json"):
         told = run("check", "--static", name, cwd=project).stderr
         assert "a link that leads to no file" in " ".join(told.split()) and "Did you mean" not in told
+
+
+@pytest.mark.parametrize("command", WRITTEN)
+def test_nothing_is_written_through_a_link_that_a_project_brings(project: Path, command: str) -> None:
+    repository = project / "repository"
+    (repository / ".git").mkdir(parents=True)
+    (repository / "train.py").write_text("import tensorflow\n", encoding="utf-8")
+    kept = project / "kept"
+    kept.write_text("of the user", encoding="utf-8")
+    (repository / "known.json").symlink_to(kept)
+    arguments = ["known.json" if word == "FILE" else word for word in WRITTEN[command]]
+    done = run(*arguments, cwd=repository)
+    assert done.returncode == 2 and "known.json could not be written: it is a link that leads out" in done.stderr
+    assert kept.read_text(encoding="utf-8") == "of the user"
+    # one within the project, and one of the user's own
+    (repository / "reports").mkdir()
+    for link, to in ((repository / "known.json", repository / "reports/a.json"), (project / "mine.json", kept)):
+        link.unlink(missing_ok=True)
+        link.symlink_to(to)
+        named = [str(link) if word == "known.json" else word for word in arguments]
+        assert run(*named, cwd=repository).returncode == 0
+        assert to.read_text(encoding="utf-8").startswith("{")

@@ -178,7 +178,7 @@ def _without_private(compared: Compared) -> Compared:
 
 
 def _write_file(compared: Compared, path: Path, form: OutputFormat, redacts: bool, columns: int | None) -> bool:
-    from mpdoctor.project.regular_files import write_text
+    from mpdoctor.project.named_files import write_text
 
     look: TerminalLook = {"width": columns} if columns else {}
     try:

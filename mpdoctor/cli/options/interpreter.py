@@ -16,11 +16,14 @@ PythonOption = Annotated[
 
 def interpreter_from_option(given: Path | None) -> Path | None:
     """Ends with a usage error where there is no such program."""
-    import shutil
-
     if given is None:
         return None
-    path = shutil.which(given)
+    import shutil
+
+    from mpdoctor.project.programs import program_on_path
+
+    found = shutil.which(given) if len(given.parts) > 1 else program_on_path(given.name)
+    path = Path(found) if found else None
     if path is None and given.is_dir():
         from mpdoctor.project.python_environments import python_of
 
@@ -28,4 +31,4 @@ def interpreter_from_option(given: Path | None) -> Path | None:
         fail(f"--python {given}: this is a directory{f'. Its Python is {inside}' if inside else ', and no program'}.")
     if path is None:
         fail(f"--python {given}: there is no such program.")
-    return Path(path)
+    return path

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from mpdoctor.facts.location import Location
+from mpdoctor.reporters.markdown.escaping import prose
 from mpdoctor.server.actions import fixes, ignores, text_with_all_safe_fixes
 from mpdoctor.server.checking import bytes_from_text, checked
-from mpdoctor.server.pages import page_of_findings
+from mpdoctor.server.pages import page_of_findings, text_without_links
 from mpdoctor.server.positions import Place, Span, span_from_location, units_in, whole
 from mpdoctor.settings.pyproject import ConfigurationError
 from mpdoctor.source.kept_sources import KeptSources
@@ -155,8 +156,25 @@ def test_the_page_of_a_rule_is_shown_once(train: Path) -> None:
     check = checked(train, WRONG, {})
     page = page_of_findings(check, [*check.findings, check.findings[0]])
     assert page.count("## Why it matters") == 2
-    assert page.startswith("# MP301 ") and check.findings[1].message in page
+    assert page.startswith("# MP301 ") and prose(check.findings[1].message) in page
     assert page_of_findings(check, []) == ""
+
+
+@pytest.mark.parametrize(
+    "name", ["![x](https://evil.example/x.png)", "[x](command:workbench.open)", "<img src='https://evil.example/x'>"]
+)
+def test_what_a_page_quotes_of_a_program_is_text(name: str, train: Path) -> None:
+    check = checked(train, f'import keras\n\nkeras.config.set_dtype_policy("mixed_{name}")\n', {})
+    (finding,) = check.findings
+    assert name in finding.message
+    page = page_of_findings(check, [finding])
+    quoted = page.partition("\n---\n")[0].replace("\\\\", "")
+    assert not re.search(r"(?<!\\)(\]|<)", quoted), quoted
+
+
+def test_a_message_in_the_editor_has_no_link(train: Path) -> None:
+    told = text_without_links("there is no setting '[Repair](command:workbench.open)\x1b'.")
+    assert told == "there is no setting '[Repair] (command:workbench.open)\\x1b'."
 
 
 MODULES = ("train", "net", "parts/__init__", "parts/blocks", "parts/opts")

@@ -395,6 +395,7 @@ def test_no_notebook_crashes_the_stage(notebook: object) -> None:
         ('keras = "four"', ":2: [tool.mpdoctor] 'four' is no Keras"),
         ("assume-mixed = 1", ":2: [tool.mpdoctor] assume-mixed must be true or false."),
         ('docs-url = "docs.example"', ':2: [tool.mpdoctor] docs-url must be an address, such as docs-url = "https://'),
+        ('docs-url = "https://a/)![x](https://b/c.png"', ":2: [tool.mpdoctor] docs-url must be an address"),
         ('docs-url = "https://a b"', ":2: [tool.mpdoctor] docs-url must be an address"),
         ('per-file-ignores = ["MP1"]', ":2: [tool.mpdoctor] per-file-ignores must be a table"),
         ('per-file-ignores = { "a*" = "MP1" }', '[tool.mpdoctor] "a*" must be a list of strings'),

@@ -139,6 +139,20 @@ def test_an_import_follows_no_link_out_of_the_project(
         assert links_in(done.report) == ([] if found else [link])
 
 
+@pytest.mark.parametrize(("to", "findings"), [("../../outside", 0), ("../two/real", 1)])
+def test_the_folder_of_the_packages_is_no_link_out_of_the_project(project: Path, to: str, findings: int) -> None:
+    for elsewhere in (project.parent / "outside", project / "two" / "real"):
+        elsewhere.mkdir()
+        (elsewhere / "helper.py").write_text(WRAPPER)
+    (project / "one" / "src").symlink_to(to)
+    script = project / "one" / "examples" / "train.py"
+    script.parent.mkdir()
+    script.write_text(USES.format("helper"))
+    done = check("--static", "one/examples/train.py", directory=project)
+    assert len(done.codes()) == findings
+    assert links_in(done.report) == ([] if findings else [str(Path("one", "src"))])
+
+
 # --- what the user names -------------------------------------------------------------------------------------------
 def test_a_link_that_is_named_is_read(project: Path) -> None:
     """It is the user's own word."""
