@@ -18,6 +18,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import FunctionFacts, Parameter
 from mpdoctor.program.values import Known, Value, is_api, options
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
+from mpdoctor.semantics.source.layers.float32_meetings import made_in_an_arm
 from mpdoctor.semantics.source.layers.mixed_operands import mixed_operands
 from mpdoctor.semantics.source.layers.model_layers import half_policy_calls
 from mpdoctor.semantics.source.layers.numbers_first import is_compiled, numbers_before_tensors
@@ -121,7 +122,8 @@ def _half_and_wide(
     precision: Precision, context: Context, operands: tuple[Value, ...]
 ) -> tuple[tuple[Value, str], tuple[Value, str]] | None:
     """The first tensor in 16 bits and the first that is wider, each with its dtype; None where not both are there."""
-    dtypes = ((operand, precision.dtype(operand, context)) for operand in operands if not isinstance(operand, Known))
+    met = (made_in_an_arm(operand) for operand in operands if not isinstance(operand, Known))
+    dtypes = ((operand, precision.dtype(operand, context)) for operand in met)
     tensors = [(tensor, dtype) for tensor, dtype in dtypes if dtype]
     half = next(((tensor, dtype) for tensor, dtype in tensors if dtype in HALF), None)
     wide = next(((tensor, dtype) for tensor, dtype in tensors if dtype in WIDE and not is_array(tensor)), None)
