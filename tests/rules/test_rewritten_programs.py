@@ -66,7 +66,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp409/flagged_kept_by_a_metric mp409/flagged_methods mp410/flagged_made_by_one_function
         mp412/flagged_callback mp503/clean_sums_in_tests mp701/flagged_command_of_a_parser
         mp701/flagged_resumed_by_a_table
-        mp207/flagged_both_cast
+        mp207/flagged_both_cast mp401/flagged_model_for_others
     """,
     "in_inner_functions": """
         mp104/clean_each_dtype_in_its_arm mp105/flagged_in_a_method_of_a_library mp106/clean_float16_in_name
@@ -75,7 +75,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp207/flagged_made_from_its_config mp208/flagged_base_class mp208/flagged_made_by_a_function
         mp211/flagged_decorated_call mp213/clean_cloned_backbone_keras2 mp216/flagged_in_own_layer
         mp301/clean_asserted mp304/clean_wrapping_optimizer mp410/flagged_made_by_one_function
-        mp503/clean_sum_to_be_saved mp503/clean_sums_in_tests
+        mp503/clean_sum_to_be_saved mp503/clean_sums_in_tests mp401/flagged_model_for_others
     """,
     "in_main": """
         mp115/clean_held_for_others mp208/flagged_base_class mp411/flagged_unbuilt
@@ -281,7 +281,8 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp502/flagged_one_in_float32_too mp502/flagged_power_and_arc mp503/flagged_softmax_by_hand
         mp504/flagged_autoencoder mp504/flagged_cast_after_halving
         mp505/flagged_constant_in_compiled_loss_keras2 mp505/flagged_number_first
-        mp505/flagged_number_first_in_a_step mp512/flagged_through_own_layers
+        mp505/flagged_number_first_in_a_step mp512/flagged_through_own_layers mp202/flagged_noise_in_one_arm
+        mp505/flagged_weights_in_one_arm
     """,
     "as_powers": """
         mp402/flagged_by_hand
@@ -408,7 +409,8 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp505/flagged_one_of_two_outputs mp505/flagged_sampling_between_two_models
         mp507/flagged_softmax_object_in_a_loop mp510/clean_outside_of_call mp603/clean_step_of_ones_own
         mp603/flagged_step_of_ones_own mp701/flagged_resumed_by_a_table
-        mp117/clean_accumulating_loop
+        mp117/clean_accumulating_loop mp401/clean_models_for_others mp505/flagged_functional_class_for_others
+        mp505/clean_functional_class_for_others
     """,
     "in_fields": """
         mp309/flagged_policy_asked_by_its_name mp310/flagged_asked_of_the_settings
@@ -493,7 +495,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp409/flagged_running_sum mp502/flagged_epsilon_of_keras mp502/flagged_focal_loss_keras2
         mp504/flagged_autoencoder mp504/flagged_cast_after_halving
         mp505/flagged_constant_in_compiled_loss_keras2 mp505/flagged_number_first
-        mp505/flagged_number_first_in_a_step
+        mp505/flagged_number_first_in_a_step mp505/flagged_weights_in_one_arm
     """,
     "methods_taken_from_functions": """
         mp104/flagged_kept_by_the_base_class mp201/flagged_made_by_a_metaclass

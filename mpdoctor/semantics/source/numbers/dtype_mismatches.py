@@ -122,8 +122,9 @@ def _half_and_wide(
     precision: Precision, context: Context, operands: tuple[Value, ...]
 ) -> tuple[tuple[Value, str], tuple[Value, str]] | None:
     """The first tensor in 16 bits and the first that is wider, each with its dtype; None where not both are there."""
-    met = (made_in_an_arm(operand) for operand in operands if not isinstance(operand, Known))
-    dtypes = ((operand, precision.dtype(operand, context)) for operand in met)
+    met = (operand for operand in operands if not isinstance(operand, Known))
+    in_arms = (met_in if precision.dtype(met_in, context) else made_in_an_arm(met_in) for met_in in met)
+    dtypes = ((operand, precision.dtype(operand, context)) for operand in in_arms)
     tensors = [(tensor, dtype) for tensor, dtype in dtypes if dtype]
     half = next(((tensor, dtype) for tensor, dtype in tensors if dtype in HALF), None)
     wide = next(((tensor, dtype) for tensor, dtype in tensors if dtype in WIDE and not is_array(tensor)), None)
