@@ -254,7 +254,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp202/flagged_number_first_in_a_layer_alone mp202/flagged_static_method mp214/flagged_bounded_rows
         mp310/flagged_default_of_an_argument mp402/flagged_mean_of_batches mp405/flagged_by_hand
         mp405/flagged_by_hand_keras2 mp501/flagged_spellings mp502/clean_no_gradient
-        mp505/flagged_number_first mp505/flagged_number_first_in_a_step
+        mp505/flagged_number_first mp505/flagged_number_first_in_a_step mp202/flagged_activation_functions
     """,
     "flags_of_the_command_line": """
         mp106/flagged_accumulated_elsewhere mp106/flagged_accumulated_in_a_trainer mp115/clean_returned
@@ -282,7 +282,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp504/flagged_autoencoder mp504/flagged_cast_after_halving
         mp505/flagged_constant_in_compiled_loss_keras2 mp505/flagged_number_first
         mp505/flagged_number_first_in_a_step mp512/flagged_through_own_layers mp202/flagged_noise_in_one_arm
-        mp505/flagged_weights_in_one_arm
+        mp505/flagged_weights_in_one_arm mp202/flagged_activation_functions
     """,
     "as_powers": """
         mp402/flagged_by_hand
@@ -470,7 +470,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp701/flagged_path_of_an_argument mp701/flagged_policy_put_back mp701/flagged_resumed_by_a_table
         mp701/flagged_resumed_run mp701/flagged_resumed_with_its_optimizer mp702/flagged_class
         mp702/flagged_inside_another_model mp702/flagged_policy_put_back mp702/flagged_under_a_manager
-        mp704/flagged_concrete_functions
+        mp704/flagged_concrete_functions mp202/flagged_activation_functions
     """,
     "arguments_of_fire": """
         mp309/flagged_asked_under_bfloat16
@@ -495,7 +495,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp409/flagged_running_sum mp502/flagged_epsilon_of_keras mp502/flagged_focal_loss_keras2
         mp504/flagged_autoencoder mp504/flagged_cast_after_halving
         mp505/flagged_constant_in_compiled_loss_keras2 mp505/flagged_number_first
-        mp505/flagged_number_first_in_a_step mp505/flagged_weights_in_one_arm
+        mp505/flagged_number_first_in_a_step mp505/flagged_weights_in_one_arm mp202/flagged_activation_functions
     """,
     "methods_taken_from_functions": """
         mp104/flagged_kept_by_the_base_class mp201/flagged_made_by_a_metaclass
@@ -525,7 +525,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp214/flagged_numpy_filters mp214/flagged_numpy_function mp214/flagged_numpys_own_dtype
         mp301/clean_asserted mp401/flagged_jax mp408/flagged_lambda_at_the_end mp409/flagged_of_a_replica
         mp504/flagged_compiled_with_own_loss_keras2 mp505/clean_loss_for_each_policy mp603/flagged_partial
-        mp701/flagged_command_of_a_parser
+        mp701/flagged_command_of_a_parser mp202/flagged_activation_functions
     """,
     "class_methods": """
         mp110/flagged_handler_of_its_own mp201/flagged_chained_stages mp204/flagged_in_inner_functions
