@@ -66,7 +66,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp409/flagged_kept_by_a_metric mp409/flagged_methods mp410/flagged_made_by_one_function
         mp412/flagged_callback mp503/clean_sums_in_tests mp701/flagged_command_of_a_parser
         mp701/flagged_resumed_by_a_table
-        mp207/flagged_both_cast
+        mp207/flagged_both_cast mp401/flagged_model_for_others
     """,
     "in_inner_functions": """
         mp104/clean_each_dtype_in_its_arm mp105/flagged_in_a_method_of_a_library mp106/clean_float16_in_name
@@ -75,7 +75,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp207/flagged_made_from_its_config mp208/flagged_base_class mp208/flagged_made_by_a_function
         mp211/flagged_decorated_call mp213/clean_cloned_backbone_keras2 mp216/flagged_in_own_layer
         mp301/clean_asserted mp304/clean_wrapping_optimizer mp410/flagged_made_by_one_function
-        mp503/clean_sum_to_be_saved mp503/clean_sums_in_tests
+        mp503/clean_sum_to_be_saved mp503/clean_sums_in_tests mp401/flagged_model_for_others
     """,
     "in_main": """
         mp115/clean_held_for_others mp208/flagged_base_class mp411/flagged_unbuilt
@@ -254,7 +254,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp202/flagged_number_first_in_a_layer_alone mp202/flagged_static_method mp214/flagged_bounded_rows
         mp310/flagged_default_of_an_argument mp402/flagged_mean_of_batches mp405/flagged_by_hand
         mp405/flagged_by_hand_keras2 mp501/flagged_spellings mp502/clean_no_gradient
-        mp505/flagged_number_first mp505/flagged_number_first_in_a_step
+        mp505/flagged_number_first mp505/flagged_number_first_in_a_step mp202/flagged_activation_functions
     """,
     "flags_of_the_command_line": """
         mp106/flagged_accumulated_elsewhere mp106/flagged_accumulated_in_a_trainer mp115/clean_returned
@@ -283,7 +283,8 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp502/flagged_one_in_float32_too mp502/flagged_power_and_arc mp503/flagged_softmax_by_hand
         mp504/flagged_autoencoder mp504/flagged_cast_after_halving
         mp505/flagged_constant_in_compiled_loss_keras2 mp505/flagged_number_first
-        mp505/flagged_number_first_in_a_step mp512/flagged_through_own_layers
+        mp505/flagged_number_first_in_a_step mp512/flagged_through_own_layers mp202/flagged_noise_in_one_arm
+        mp505/flagged_weights_in_one_arm mp202/flagged_activation_functions
     """,
     "as_powers": """
         mp402/flagged_by_hand
@@ -410,7 +411,8 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp505/flagged_one_of_two_outputs mp505/flagged_sampling_between_two_models
         mp507/flagged_softmax_object_in_a_loop mp510/clean_outside_of_call mp603/clean_step_of_ones_own
         mp603/flagged_step_of_ones_own mp701/flagged_resumed_by_a_table
-        mp117/clean_accumulating_loop
+        mp117/clean_accumulating_loop mp401/clean_models_for_others mp505/flagged_functional_class_for_others
+        mp505/clean_functional_class_for_others
     """,
     "in_fields": """
         mp309/flagged_policy_asked_by_its_name mp310/flagged_asked_of_the_settings
@@ -470,7 +472,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp701/flagged_path_of_an_argument mp701/flagged_policy_put_back mp701/flagged_resumed_by_a_table
         mp701/flagged_resumed_run mp701/flagged_resumed_with_its_optimizer mp702/flagged_class
         mp702/flagged_inside_another_model mp702/flagged_policy_put_back mp702/flagged_under_a_manager
-        mp704/flagged_concrete_functions
+        mp704/flagged_concrete_functions mp202/flagged_activation_functions
     """,
     "arguments_of_fire": """
         mp309/flagged_asked_under_bfloat16
@@ -495,7 +497,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp409/flagged_running_sum mp502/flagged_epsilon_of_keras mp502/flagged_focal_loss_keras2
         mp504/flagged_autoencoder mp504/flagged_cast_after_halving
         mp505/flagged_constant_in_compiled_loss_keras2 mp505/flagged_number_first
-        mp505/flagged_number_first_in_a_step
+        mp505/flagged_number_first_in_a_step mp505/flagged_weights_in_one_arm mp202/flagged_activation_functions
     """,
     "methods_taken_from_functions": """
         mp104/flagged_kept_by_the_base_class mp201/flagged_made_by_a_metaclass
@@ -525,7 +527,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp214/flagged_numpy_filters mp214/flagged_numpy_function mp214/flagged_numpys_own_dtype
         mp301/clean_asserted mp401/flagged_jax mp408/flagged_lambda_at_the_end mp409/flagged_of_a_replica
         mp504/flagged_compiled_with_own_loss_keras2 mp505/clean_loss_for_each_policy mp603/flagged_partial
-        mp701/flagged_command_of_a_parser
+        mp701/flagged_command_of_a_parser mp202/flagged_activation_functions
     """,
     "class_methods": """
         mp110/flagged_handler_of_its_own mp201/flagged_chained_stages mp204/flagged_in_inner_functions

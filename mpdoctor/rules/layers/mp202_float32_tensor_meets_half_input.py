@@ -68,7 +68,7 @@ from mpdoctor.program.dtypes.library_results import default_of
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Value, known
+from mpdoctor.program.values import Api, Value, known, walk
 from mpdoctor.semantics.live.errors.dtype_error_causes import (
     has_a_reason_of_its_own,
     mismatch_in_call,
@@ -90,7 +90,7 @@ from mpdoctor.semantics.source.edits.syntax_trees import location_of
 from mpdoctor.semantics.source.edits.updates import advice_for_update
 from mpdoctor.semantics.source.layers.layer_variables import RAW
 from mpdoctor.semantics.source.layers.weight_values import is_weight_decay
-from mpdoctor.semantics.source.numbers.moving_averages import parts_of_sum, updates_a_variable
+from mpdoctor.semantics.source.numbers.moving_averages import updates_a_variable
 from mpdoctor.semantics.source.numbers.whole_numbers import is_product_of_sizes
 from mpdoctor.semantics.source.operands.dtype_mismatches import DtypeMismatch, mismatches_in_functional_models
 from mpdoctor.semantics.source.operands.float32_meetings import float32_meetings
@@ -130,7 +130,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     raising = {(id(event), event.context.function) for event, *_ in meetings}
     for event, operands, wide, name in meetings:
         here = event.context.function
-        if not any((id(part), here) in raising for part in parts_of_sum(wide)):  # nothing comes of a line that raises
+        if not any((id(part), here) in raising for part in walk(wide)):  # nothing comes of a line that raises
             yield _finding(facts, event, operands, wide, name)
     for met in numbers_before_half(facts):
         yield _finding_of_number(facts, met)

@@ -12,8 +12,9 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.policy_settings import policies_set_by
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Instance, Parameter
+from mpdoctor.program.user_definitions import ClassFacts, Instance, Parameter
 from mpdoctor.program.values import Api, Attribute, Value, known, options, walk
+from mpdoctor.semantics.source.layers.lambda_layers import lambda_layers
 from mpdoctor.semantics.source.programs.running_functions import functions_around, runs_as_added_loss, surrounding
 
 FLOAT16 = (("float16",), ("mixed_float16",))
@@ -275,11 +276,3 @@ def policies_made_with(
     if not named and facts.assume_mixed:
         return ("mixed_float16",)
     return named
-
-
-def lambda_layers(facts: SourceFacts) -> Iterator[tuple[int, Call]]:
-    """Functions of the user's that Lambda layers call, by id, and those layers."""
-    for layer in facts.calls_of("keras.layers.Lambda"):
-        for option in options(layer.argument(0, "function")):
-            if isinstance(option, Defined) and isinstance(option.of, FunctionFacts):
-                yield id(option.of), layer

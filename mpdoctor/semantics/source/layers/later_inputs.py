@@ -17,7 +17,7 @@ from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Parameter
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, known, options
-from mpdoctor.semantics.source.layers.call_dtypes import lambda_layers
+from mpdoctor.semantics.source.layers.lambda_layers import lambda_layers
 
 WHOLE = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool")
 MOST_PARTS = 30  # of a Lambda layer's input that are looked at

@@ -96,6 +96,9 @@ class ModelDtypes:
                 gives_what_its_base_gives(made, self.facts.values_returned) for made in makings
             ):
                 return agreed(map(self.of_layer, makings))
+            outputs = own.base_argument("outputs") if own.kind == "model" and not makings else None
+            if outputs is not None:  # of a functional model that others make: `super().__init__(inputs=…, outputs=…)`
+                return agreed(map(self._in_call, leaves(outputs)))
             return agreed(map(self._of_last_layers, makings))
         return agreed(self._in_call(event.value) for event in self.facts.returns_of(call))
 

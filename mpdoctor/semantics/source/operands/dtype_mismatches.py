@@ -21,6 +21,7 @@ from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.model_layers import half_policy_calls
 from mpdoctor.semantics.source.numbers.losses_and_metrics import DATA, STEPS
 from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
+from mpdoctor.semantics.source.operands.float32_meetings import made_in_an_arm
 from mpdoctor.semantics.source.operands.mixed_operands import mixed_operands
 from mpdoctor.semantics.source.operands.numbers_first import is_compiled, numbers_before_tensors
 from mpdoctor.semantics.source.programs.branches import exclude_each_other, is_for_float32, is_ruled_out
@@ -121,7 +122,9 @@ def _half_and_wide(
     precision: Precision, context: Context, operands: tuple[Value, ...]
 ) -> tuple[tuple[Value, str], tuple[Value, str]] | None:
     """The first tensor in 16 bits and the first that is wider, each with its dtype; None where not both are there."""
-    dtypes = ((operand, precision.dtype(operand, context)) for operand in operands if not isinstance(operand, Known))
+    met = (operand for operand in operands if not isinstance(operand, Known))
+    in_arms = (met_in if precision.dtype(met_in, context) else made_in_an_arm(met_in) for met_in in met)
+    dtypes = ((operand, precision.dtype(operand, context)) for operand in in_arms)
     tensors = [(tensor, dtype) for tensor, dtype in dtypes if dtype]
     half = next(((tensor, dtype) for tensor, dtype in tensors if dtype in HALF), None)
     wide = next(((tensor, dtype) for tensor, dtype in tensors if dtype in WIDE and not is_array(tensor)), None)

@@ -8,7 +8,7 @@ from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.array_dtypes import is_array
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Value
+from mpdoctor.program.values import Either, Known, Value
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_variables import is_raw_variable_of_layer
 from mpdoctor.semantics.source.layers.weight_values import (
@@ -24,12 +24,27 @@ def float32_meetings(facts: SourceFacts) -> Iterator[tuple[Call | Operation, tup
     `parameter`: the name of the parameter that the tensor replaces where it is not given, else ""."""
     for event, met in mixed_operands(facts):
         instead = [taken_instead(facts, operand) for operand in met]
-        operands = tuple(taken[1] if taken else operand for taken, operand in zip(instead, met, strict=True))
+        operands = tuple(
+            taken[1] if taken else made_in_an_arm(operand) for taken, operand in zip(instead, met, strict=True)
+        )
         wide = _first_wide(facts, operands, event.context)
         if wide is None or not may_raise(facts, (event, operands)) or asks_for_dtype(event.context):
             continue
         if any(is_half(facts, operand, event.context) for operand in operands):
             yield event, operands, wide, next((taken[0] for taken in instead if taken and taken[1] is wide), "")
+
+
+def made_in_an_arm(operand: Value) -> Value:
+    """The tensor that an operand is in one arm of an `if`, where it is a plain number in the others, which meets any
+    dtype: `noise = tf.random.normal(…) if noisy else 0.0`. Any other operand as it is, and that of an `if` about
+    dtypes."""
+    made = [choice for choice in operand.options if not _is_plain_number(choice)] if isinstance(operand, Either) else []
+    is_one = len(made) == 1 and isinstance(made[0], Call | Operation) and not asks_for_dtype(made[0].context)
+    return made[0] if is_one else operand
+
+
+def _is_plain_number(value: Value) -> bool:
+    return isinstance(value, Known) and isinstance(value.value, int | float)
 
 
 def _first_wide(facts: SourceFacts, operands: tuple[Value, ...], context: Context) -> Value | None:

@@ -32,6 +32,8 @@ TRANSPARENT_METHODS = frozenset(
         "merge_call",
         UNSCALING,
         "read_value",
+        "assign_add",
+        "assign_sub",
         "append",
         "items",
         "values",

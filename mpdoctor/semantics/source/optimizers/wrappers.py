@@ -21,6 +21,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Defined, Instance
 from mpdoctor.program.values import Api, Attribute, Known, Unknown, Value, is_api, known, options
 from mpdoctor.semantics.source.layers.call_dtypes import dtype_given
+from mpdoctor.semantics.source.optimizers.models_made_elsewhere import is_of_super, is_wrapped_in_step
 from mpdoctor.semantics.source.programs.models import is_model
 
 WRAPPER = "keras.mixed_precision.LossScaleOptimizer"
@@ -76,13 +77,9 @@ def compile_wraps(facts: SourceFacts, call: Call) -> bool:
 def model_behind_own_compile(call: Call) -> Instance | None:
     """The model that `super().compile(…)` compiles in a class that has a `compile` of its own."""
     owner = call.context.owner
-    if owner is None or owner.kind != "model" or not _is_of_super(call):
+    if owner is None or owner.kind != "model" or not is_of_super(call):
         return None
     return Instance(call.location, of=owner)
-
-
-def _is_of_super(call: Call) -> bool:
-    return isinstance(call.receiver, Call) and is_api(call.receiver.callee, "builtins.super")
 
 
 def compile_may_wrap(facts: SourceFacts, call: Call) -> bool:
@@ -214,6 +211,9 @@ def _wrapped_by_compile(facts: SourceFacts, value: Value, event: Event, certain:
         calls = compiles_of(facts, model)
         behind = [] if calls else _compiles_behind(facts, model)
         calls = calls or behind
+        in_step = is_wrapped_in_step(facts, model, event)
+        if in_step is not None:
+            return (Unknown(value.location),) if in_step else ()
         if isinstance(model, Call):
             calls = [call for call in calls if call.order < event.order]
         for call in calls:
@@ -232,7 +232,7 @@ def _compiles_behind(facts: SourceFacts, model: Value) -> list[Call]:
     return [
         call
         for call in facts.method_calls("compile")
-        if _is_of_super(call) and any(cls is call.context.owner for cls in own.lineage())
+        if is_of_super(call) and any(cls is call.context.owner for cls in own.lineage())
     ]
 
 
