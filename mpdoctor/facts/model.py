@@ -243,6 +243,12 @@ class ModelFacts:
         """Whether any layer computes in float16, where a gradient may be lost for lack of a loss scale."""
         return any(layer.compute_dtype == "float16" for layer in self.layers)
 
+    @property
+    def predicts_in_float32(self) -> bool:
+        """Whether every output of the model is known to come in float32."""
+        given = [layer.output_dtypes for layer in self.layers if layer.is_output and layer.floating]
+        return bool(given) and all(set(dtypes) == {"float32"} for dtypes in given)
+
     def half_output(self, activations: tuple[str, ...] = ()) -> str | None:
         """The 16-bit dtype in which an output of the model is known to come, from a layer with one of these
         activations."""

@@ -88,3 +88,35 @@ def test_gradients_with_the_scale_of_another_optimizer_are_measured_at_two_scale
     assert (None if first is None else round(first.median, 1)) == exponent
     assert first is None or first.keeps_foreign_scale is keeps
     assert first is None or first.scaled_by_its_wrapper is is_around
+
+
+EAGER = """\
+model = dense_model()
+base = K.optimizers.SGD(0.01)
+optimizer = wrapped(base)
+if KERAS3:
+    optimizer.build(model.trainable_variables)
+for x, y in tf.data.Dataset.from_tensor_slices((x, y)).batch(16).repeat(5):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(y - model(x)))
+        at_scale = scaled(optimizer, loss)
+    gradients = tape.gradient(at_scale, model.trainable_variables)
+    base.apply_gradients(zip(gradients, model.trainable_variables))
+"""
+
+
+@pytest.mark.parametrize(
+    ("keras", "tried", "exponent"),
+    [
+        pytest.param("tf_keras", 0, None, marks=needs_keras("tf_keras")),
+        pytest.param("3", 4, 1.0, marks=[needs_keras("3"), pytest.mark.slow]),
+    ],
+)
+def test_an_eager_loop_whose_bare_optimizer_gets_gradients_of_another_scale_is_followed_to_its_end(
+    keras: str, tried: int, exponent: float | None, tmp_path: Path
+) -> None:
+    training = examined(script_from_text(tmp_path / "train.py", EAGER), keras, steps=50).trainings[0]
+    assert training.ended == "script"
+    assert training.script_steps == len(training.steps) + tried
+    first = training.scale_dependence
+    assert (None if first is None else round(first.median, 1)) == exponent

@@ -218,6 +218,7 @@ def _without_steps(facts: dict[str, Any]) -> dict[str, Any]:
 
 NO_LOSS = tuple(StepFacts(32768.0, True, None, 2.3 if n < 3 else math.nan) for n in range(50))
 SIGMOID = SettingsFacts(activation="sigmoid")
+FLOAT32_HEAD = model(layer("dense"), layer("out", policy="float32", is_output=True))
 HALF_SOFTMAX = layer("out", settings=SettingsFacts(activation="softmax"), is_output=True)
 TWICE = {"scaled": True, "loss": 1.0}
 IN_FLOAT32 = {"in_float32": 2.0}  # what the kernel of this CPU alone lost
@@ -423,6 +424,12 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
     ),
     ("MP902", "keras2-names-the-layer", {**skipped(50, KERAS2), **culprit()}, ("`square`: fix it there (see MP904)",)),
     ("MP902", "keras2-names-no-layer", skipped(50, KERAS2), ("No layer's output overflows", "tf.float32")),
+    (
+        "MP902",
+        "keras2-predicts-in-float32",
+        {**skipped(50, KERAS2), "model": dataclasses.replace(FLOAT32_HEAD, keras=KERAS2)},
+        ("the predictions are float32 already: look in the loss for a logarithm",),
+    ),
     ("MP902", "keras2-still-falling", skipped(12, KERAS2), SILENT),
     ("MP902", "keras2-healthy", IN_KERAS2, SILENT),
     ("MP902", "keras3", skipped(50), SILENT),
@@ -1274,6 +1281,13 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         {**FIXED, "steps": (StepFacts(1e6, True, "dense/kernel", math.inf), *FIXED["steps"])},
         ("The loss is inf at step 1, although no layer's output overflows.",),
     ),
+    (
+        "MP907",
+        "of-predictions-in-float32",
+        {**infinite_loss(), "model": FLOAT32_HEAD},
+        ("although no layer's output overflows.", "the predictions are float32 already: look in the loss for"),
+    ),
+    ("MP907", "of-predictions-in-float16", infinite_loss(), ("`tf.cast(predictions, tf.float32)` before anything",)),
     (
         "MP907",
         "where-no-layer-was-called",

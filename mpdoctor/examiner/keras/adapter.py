@@ -239,6 +239,9 @@ class KerasAdapter(Protocol):
         """From now on unscaled gradients that arrive at the innermost optimizer go to `catch(gradients, variables)` and
         change nothing. Returns a function that ends it."""
 
+    def hides_caught_steps(self, optimizer: KerasOptimizer) -> bool:
+        """Whether nobody is told of the steps of this outermost optimizer while its gradients are caught."""
+
     def watch_gradients(
         self, optimizer: KerasOptimizer, tell: Callable[[list[tf.Tensor], list[KerasVariable]], None]
     ) -> Callable[[], object]:

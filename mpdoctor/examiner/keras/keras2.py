@@ -122,6 +122,10 @@ class Keras2(Keras2Reading):
     def scale_in_force(self, wrapper: Any) -> float:
         return float(tf.identity(self.scale_variable(wrapper)))
 
+    def hides_caught_steps(self, optimizer: Any) -> bool:
+        """A bare optimizer's `apply_gradients` is itself what `catch_gradients` replaces."""
+        return self.inner(optimizer) is None
+
     def watch_gradients(
         self, optimizer: KerasOptimizer, tell: Callable[[list[tf.Tensor], list[KerasVariable]], None]
     ) -> Callable[[], object]:

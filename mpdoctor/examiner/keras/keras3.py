@@ -119,6 +119,9 @@ class Keras3(Keras3Reading):
             return float(wrapper.initial_scale)
         return float(tf.identity(self.scale_variable(wrapper)))
 
+    def hides_caught_steps(self, optimizer: Any) -> bool:
+        return False
+
     def catch_gradients(
         self, innermost: Any, catch: Callable[[list[tf.Tensor], list[KerasVariable]], None]
     ) -> Callable[[], None]:

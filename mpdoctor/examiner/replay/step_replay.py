@@ -155,7 +155,7 @@ class StepReplay:
                 if derivative is not None:
                     derivative.leave()
                 self._derivatives[id(observed)] = self._slope_of_next_step(observed)
-            else:
+            elif observed.optimizer is None or not observed.keras.hides_caught_steps(observed.optimizer):
                 self._tried.add(id(observed))
                 self._trial = EagerTrial(observed, self.repeating())
 
@@ -164,6 +164,8 @@ class StepReplay:
         place a float32 tensor can stand where Keras casts it, or where all that meets it is float32."""
         if observed.machine is not None:
             return True
+        if observed.fixed_scale is None:  # another optimizer's is in its gradients, and it has none itself
+            return False
         if observed.innermost is not observed.optimizer:
             return len(observed.chain) == 2
         dtypes = {observed.keras.dtype_of(variable) for variable in observed.variables}

@@ -26,8 +26,14 @@ def circumstances(training: TrainingFacts, look: Style, *, without_steps: bool =
     parts = [steps if not without_steps or done < wanted else "", _call(training, look), *_data(training)]
     parts += [policy] if without_steps else [device, policy]
     if training.ended in ENDED and done < wanted:
-        parts.append(ENDED[training.ended])
+        parts.append(ENDED[training.ended] + _of_a_trial(training))
     return look.dot.join(filter(None, parts))
+
+
+def _of_a_trial(training: TrainingFacts) -> str:
+    """That steps of the script's loop are missing from those counted here, where they were run at two loss scales."""
+    more = (training.script_steps or 0) - len(training.steps) if training.ended == "script" else 0
+    return f", {more} steps later: these were run at two loss scales and changed nothing" if more > 0 else ""
 
 
 def _circumstances_of_prediction(training: TrainingFacts, seen: PredictionFacts, look: Style) -> str:

@@ -71,6 +71,7 @@ from mpdoctor.semantics.live.gradients_without_check import (
 )
 from mpdoctor.semantics.live.second_training import remedies_to_report
 from mpdoctor.semantics.live.training_texts import (
+    IN_A_FLOAT32_LOSS,
     evidence_of_growth,
     line_of,
     named_culprit,
@@ -197,6 +198,8 @@ def _remedy(training: TrainingFacts) -> str:
             "No layer computes in 16 bits, so precision is not the cause: lower the learning rate, standardise "
             f"features and targets, and look for NaN and for values far beyond the others in the data. {NOT_TRIED}"
         )
+    if training.model.predicts_in_float32:
+        return IN_A_FLOAT32_LOSS
     return (
         "Compute the loss in float32, with `tf.cast(predictions, tf.float32)` before anything is squared, summed or "
         f"divided, and look for NaN in the data. {NOT_TRIED}"

@@ -164,6 +164,12 @@ def why_not_followed(training: TrainingFacts) -> str:
     return next((why for measurement, why in training.not_looked if measurement == "first number not finite"), "")
 
 
+IN_A_FLOAT32_LOSS = (
+    "No layer's output overflows and the predictions are float32 already: look in the loss for a logarithm, a root or "
+    f"a quotient of 0, and in the data for NaN. {NOT_TRIED}"
+)
+
+
 def remedy_from_culprit(training: TrainingFacts) -> str:
     """The advice for the layer whose output was the first that is not finite."""
     if training.diverges:
@@ -186,6 +192,8 @@ def remedy_from_culprit(training: TrainingFacts) -> str:
         return remedy_in_loss(training, loss)
     if reason := why_not_followed(training):
         return f"Check the batch of the failing step, the loss and each layer's output: {reason}."
+    if training.model.predicts_in_float32:
+        return IN_A_FLOAT32_LOSS
     return (
         "No layer's output overflows, so check the loss and the operations between the layers, and compute them in "
         f"float32, tf.cast(predictions, tf.float32). {NOT_TRIED}"

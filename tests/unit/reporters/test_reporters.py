@@ -17,7 +17,7 @@ from rich.cells import cell_len
 
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.training import StepFacts
+from mpdoctor.facts.training import StepFacts, TrainingFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.facts.written_numbers import magnitude_text, number_text
 from mpdoctor.finding import (
@@ -327,6 +327,22 @@ def test_every_verdict_has_a_headline() -> None:
         shown = terminal.render(samples.diagnosis(samples.SHADOWED, probes=(probe,)))
         assert shown.startswith("✗ 1 error in train.py: ")
         assert f"Training  {verdict.value}: why it is so" in shown
+
+
+def test_steps_of_an_eager_loop_that_were_run_at_two_scales_are_told_beside_those_of_the_training() -> None:
+    steps = samples.steps_from_finiteness([True] * 36, samples.LossScale())
+    facts = dataclasses.replace(samples.training(steps, steps_wanted=50), ended="script", script_steps=40)
+
+    def told(training: TrainingFacts) -> str:
+        probe = Probe(training, Verdict.HEALTHY, "36 steps, none skipped")
+        return " ".join(terminal.render(samples.diagnosis(samples.SHADOWED, probes=(probe,))).split())
+
+    of_a_trial = (
+        "the script's own loop ended there, 4 steps later: these were run at two loss scales and changed nothing"
+    )
+    assert of_a_trial in told(facts)
+    assert "two loss scales" not in told(dataclasses.replace(facts, script_steps=36))
+    assert "two loss scales" not in told(dataclasses.replace(facts, ended="budget"))
 
 
 SEVERAL = [
