@@ -8,8 +8,6 @@ import sys
 from enum import Enum
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
-import typer
-
 if TYPE_CHECKING:
     from mpdoctor.progress import Progress
     from mpdoctor.reporters.rendering import TerminalLook
@@ -27,7 +25,7 @@ class Color(str, Enum):
 def fail(message: str, status: int = 2) -> NoReturn:
     """One line on standard error, and the end."""
     say(message)
-    raise typer.Exit(status)
+    sys.exit(status)
 
 
 def say(message: str) -> None:
