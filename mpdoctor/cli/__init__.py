@@ -10,7 +10,6 @@ import gc
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -48,6 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if refusal:
             print(f"mpdoctor: {refusal}", file=sys.stderr)
             sys.exit(2)
+        import traceback
+
         traceback.print_exc()  # this is a defect of ours
         print(
             "mpdoctor: this is a defect in mpdoctor itself; the lines above say where. Please report them.",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 import sys
-import traceback
 from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
@@ -144,6 +143,8 @@ def _report_text(diagnosis: Diagnosis, form: OutputFormat, **look: Unpack[Termin
     try:
         return report_from_diagnosis(diagnosis, form.value, **look)
     except Exception:
+        import traceback
+
         write(report_from_diagnosis(diagnosis, OutputFormat.concise.value), sys.stderr)
         lines = (f"mpdoctor: the {form.value} reporter broke:", *traceback.format_exc().split("\n"))
         write(lines_for_a_log(lines), sys.stderr)

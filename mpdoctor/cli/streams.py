@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from enum import Enum
 from typing import TYPE_CHECKING, NoReturn, TextIO
@@ -82,6 +81,8 @@ def width() -> int:
     """Columns of a report: those of the terminal, 80 where it goes into a file or a pipe."""
     if not sys.stdout.isatty():
         return USUAL_WIDTH
+    import shutil  # it brings every compression that Python has
+
     return max(NARROWEST, shutil.get_terminal_size().columns)
 
 
