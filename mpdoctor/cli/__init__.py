@@ -10,14 +10,18 @@ import gc
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 from mpdoctor.cli.missing_resources import sentence_from_refusal
 
 # not later: then no file can be opened, perhaps
 from mpdoctor.cli.signals import EndedBySignal, end_by, raised_signals
 from mpdoctor.cli.version import VERSION, show_version
+
+if TYPE_CHECKING:
+    from mpdoctor.cli.argument_split import Invocation
 
 # After how many new objects the collector looks for garbage, of which a run makes little: what it makes is kept to its
 # end. Python looks after 700, which took a seventh of a run over 1,250 files that the cache knew.
@@ -43,6 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if refusal:
             print(f"mpdoctor: {refusal}", file=sys.stderr)
             sys.exit(2)
+        import traceback
+
         traceback.print_exc()  # this is a defect of ours
         print(
             "mpdoctor: this is a defect in mpdoctor itself; the lines above say where. Please report them.",
@@ -63,8 +69,23 @@ def _run(arguments: list[str]) -> None:
     if arguments == [VERSION]:  # others ask it before each of their runs, and would wait for typer
         show_version()
         sys.exit(0)
-    from mpdoctor.cli.app import app_for
     from mpdoctor.cli.argument_split import invocation_from_arguments
 
     invocation = invocation_from_arguments(arguments)
+    if invocation.own[:1] == ("check",):
+        _check_without_typer(invocation)
+    from mpdoctor.cli.app import app_for
+
     app_for(invocation.own)(args=list(invocation.own), prog_name="mpdoctor", obj=invocation)
+
+
+def _check_without_typer(invocation: Invocation) -> None:
+    """Make the check and exit, where it is one of the commonest forms; else nothing."""
+    from mpdoctor.cli.quick_arguments import parameters_of_check
+
+    parameters = parameters_of_check(invocation.own)
+    if parameters is not None:
+        from mpdoctor.cli.commands.check import check
+
+        context: Any = SimpleNamespace(obj=invocation)  # all that it asks of typer's
+        check(context, **parameters)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from types import ModuleType
+from typing import TYPE_CHECKING, Annotated, get_type_hints
 
 import typer
 
@@ -61,9 +62,19 @@ def _mpdoctor(
 
 
 def _check(app: typer.Typer) -> None:
-    from mpdoctor.cli.commands.check import CheckHelp, check
+    from mpdoctor.cli.commands.check import check
+    from mpdoctor.cli.options import check_options, interpreter, report_options
 
-    app.command(cls=CheckHelp, short_help="Examine a training script or a model.")(check)
+    declared = with_options(check, check_options, interpreter, report_options)
+    app.command(cls=check_options.CheckHelp, short_help="Examine a training script or a model.")(declared)
+
+
+def with_options(command: Callable[..., None], *declaring: ModuleType) -> Callable[..., None]:
+    """The command, whose parameters are the options that these modules declare: its own module imports neither them nor
+    typer, which a check in the commonest form does without."""
+    names = {name: value for module in declaring for name, value in vars(module).items()}
+    command.__annotations__ = get_type_hints(command, command.__globals__ | globals() | names, include_extras=True)
+    return command
 
 
 def _mend(app: typer.Typer) -> None:

@@ -5,16 +5,12 @@ from __future__ import annotations
 import functools
 import os
 import sys
-import traceback
 from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from mpdoctor.cli.options.numbers import whole_number
-from mpdoctor.cli.streams import NARROWEST, Color, fail, look_of_terminal, write
+from mpdoctor.cli.streams import Color, fail, look_of_terminal, write
 from mpdoctor.facts.frozen import dataclass
 
 if TYPE_CHECKING:
@@ -58,43 +54,6 @@ SHARED = (
     OutputFormat.gitlab, OutputFormat.github,
 )  # fmt: skip
 OWN = (OutputFormat.terminal, OutputFormat.concise, OutputFormat.json)
-
-# The options of every command that shows a diagnosis.
-REPORTS = "Reports"  # the heading in --help
-OutputFormatOption = Annotated[
-    OutputFormat, typer.Option(metavar="FORMAT", help=f"{FORMATS}.", rich_help_panel=REPORTS)
-]
-ReportOption = Annotated[
-    list[Path] | None,
-    typer.Option(
-        metavar="FILE",
-        help=f"Write a report there too; its suffix chooses the format: {', '.join(SUFFIXES)}.",
-        rich_help_panel=REPORTS,
-    ),
-]
-RedactOption = Annotated[
-    bool | None,
-    typer.Option(
-        "--redact/--no-redact",
-        help="Remove home directories, user names and secrets. By default from every format except "
-        f"{', '.join(form.value for form in OWN)}.",
-        rich_help_panel=REPORTS,
-    ),
-]
-StatisticsOption = Annotated[
-    bool, typer.Option("--statistics", help="Count the findings of each rule.", rich_help_panel=REPORTS)
-]
-WidthOption = Annotated[
-    int | None,
-    typer.Option(
-        "--width",
-        metavar="COLUMNS",
-        parser=whole_number(NARROWEST),
-        help="Width of the text report. By default the terminal's, and 80 in files and pipes.",
-        rich_help_panel=REPORTS,
-    ),
-]
-ColorOption = Annotated[Color, typer.Option(metavar="WHEN", help="auto, always or never.", rich_help_panel=REPORTS)]
 
 
 @dataclass(frozen=True)
@@ -151,8 +110,8 @@ def put_out(diagnosis: Diagnosis, output: Output) -> int:
     else:
         try:
             write(report)
-        except typer.Exit as end:
-            statuses.append(end.exit_code)
+        except SystemExit as end:
+            statuses.append(int(end.code or 0))
     _write_asides(fit_for(OutputFormat.terminal), output)
     return max(statuses)
 
@@ -184,6 +143,8 @@ def _report_text(diagnosis: Diagnosis, form: OutputFormat, **look: Unpack[Termin
     try:
         return report_from_diagnosis(diagnosis, form.value, **look)
     except Exception:
+        import traceback
+
         write(report_from_diagnosis(diagnosis, OutputFormat.concise.value), sys.stderr)
         lines = (f"mpdoctor: the {form.value} reporter broke:", *traceback.format_exc().split("\n"))
         write(lines_for_a_log(lines), sys.stderr)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from enum import Enum
 from typing import TYPE_CHECKING, NoReturn, TextIO
-
-import typer
 
 if TYPE_CHECKING:
     from mpdoctor.progress import Progress
@@ -27,7 +24,7 @@ class Color(str, Enum):
 def fail(message: str, status: int = 2) -> NoReturn:
     """One line on standard error, and the end."""
     say(message)
-    raise typer.Exit(status)
+    sys.exit(status)
 
 
 def say(message: str) -> None:
@@ -84,6 +81,8 @@ def width() -> int:
     """Columns of a report: those of the terminal, 80 where it goes into a file or a pipe."""
     if not sys.stdout.isatty():
         return USUAL_WIDTH
+    import shutil  # it brings every compression that Python has
+
     return max(NARROWEST, shutil.get_terminal_size().columns)
 
 

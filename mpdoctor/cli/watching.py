@@ -9,13 +9,15 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
-
-import typer
+from typing import TYPE_CHECKING
 
 from mpdoctor.cli.signals import EndedBySignal
 from mpdoctor.cli.streams import fail, say, write
 from mpdoctor.source.prefilter import outlines_from_files
 from mpdoctor.source_stage.file_texts import FileTexts
+
+if TYPE_CHECKING:
+    import typer
 
 CLEAR = "\x1b[2J\x1b[3J\x1b[H"  # the screen, what was scrolled away, and the cursor to the top
 SUFFIXES = (".py", ".ipynb")
@@ -39,7 +41,7 @@ def watch_command(context: typer.Context, targets: Sequence[str], static: bool) 
     def look() -> None:
         try:
             context.command.invoke(context)
-        except typer.Exit:  # its status is that of one look
+        except SystemExit:  # its status is that of one look
             return
 
     return watch(targets, look)

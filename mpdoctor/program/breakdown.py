@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -28,6 +27,8 @@ class Breakdown:
 
 
 def breakdown_from_error(path: str, error: Exception) -> Breakdown:
+    import traceback  # nothing of the kind is expected
+
     frames = traceback.extract_tb(error.__traceback__)
     where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "another process"
     return Breakdown(path, where, f"{type(error).__name__}: {error}")

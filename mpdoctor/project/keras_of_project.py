@@ -14,14 +14,9 @@ from mpdoctor.project.declared_versions import (
     pins_from_declarations,
     pins_from_locks,
 )
-from mpdoctor.project.declared_versions.assertions import pins_from_assertions
-from mpdoctor.project.declared_versions.estimators import trained_in_cloud
 from mpdoctor.project.declared_versions.images import pins_from_images
 from mpdoctor.project.declared_versions.legacy_keras import file_that_sets_it, is_project
-from mpdoctor.project.declared_versions.notebooks import pins_from_notebook
 from mpdoctor.project.declared_versions.pins import KERAS, TENSORFLOW, TF_KERAS, Pin
-from mpdoctor.project.declared_versions.prose import pins_from_prose, release_in_prose
-from mpdoctor.project.declared_versions.scripts import pins_from_scripts
 from mpdoctor.project.keras_from_pins import installed_release, is_companion, keras_from_commands, keras_from_pins
 from mpdoctor.project.project_folder import declares_project
 
@@ -90,6 +85,8 @@ def keras_from_file(path: Path, known: KerasOfFolders | None = None) -> Keras | 
     has commented out says less than what a project declares, and more than its prose."""
     if path.suffix != ".ipynb":
         return keras_from_project(path.parent, known)
+    from mpdoctor.project.declared_versions.notebooks import pins_from_notebook
+
     known, here = known or KerasOfFolders(), _absolute(path.parent)
     run, commented = map(_each_once, pins_from_notebook(path))
     return (
@@ -103,6 +100,8 @@ def keras_from_file(path: Path, known: KerasOfFolders | None = None) -> Keras | 
 def keras_from_estimators(texts: Mapping[str, str]) -> dict[str, Keras]:
     """The Keras of the programs, by path, that others among these texts have a cloud train; of nested folders the inner
     one counts."""
+    from mpdoctor.project.declared_versions.estimators import trained_in_cloud
+
     of_folders: dict[Path, list[Pin]] = {}
     for path, text in texts.items():
         for trained in trained_in_cloud(text, Path(path)):
@@ -118,6 +117,8 @@ def keras_from_estimators(texts: Mapping[str, str]) -> dict[str, Keras]:
 
 def keras_from_assertions(text: str, path: Path) -> Keras | None:
     """The Keras that the text of a program asserts to run with."""
+    from mpdoctor.project.declared_versions.assertions import pins_from_assertions
+
     return keras_from_pins(list(pins_from_assertions(text, path)))
 
 
@@ -128,6 +129,8 @@ def ranges_around(near: Path) -> list[str]:
 
 def release_in_prose_around(near: Path) -> tuple[str, str] | None:
     """The nearest page around a directory that names a release of TensorFlow, and its words."""
+    from mpdoctor.project.declared_versions.prose import release_in_prose
+
     return _nearest_in_prose(_absolute(near), {}, release_in_prose)
 
 
@@ -184,6 +187,8 @@ def _first_answer(
 
 
 def _prose_of_folder(folder: Path) -> _Prose | None:
+    from mpdoctor.project.declared_versions.prose import pins_from_prose
+
     pins = _each_once(pins_from_prose(folder))
     return _Prose(folder, pins) if keras_from_commands(pins) is not None else None
 
@@ -210,9 +215,15 @@ def _keras_from_folder(folder: Path, is_nearest: bool, pins: list[Pin]) -> Keras
 def _keras_from_files(folder: Path, pins: list[Pin]) -> Keras | None:
     """The Keras of the first file that names one; `pins` gets all pins that were read. A companion of Keras 2 only
     rules out releases: a file that names TensorFlow's says more."""
-    for read in (pins_from_locks, pins_from_declarations, pins_from_images, pins_from_scripts):
+    for read in (pins_from_locks, pins_from_declarations, pins_from_images, _pins_from_scripts):
         pins += (told := _each_once(read(folder)))
         keras = keras_from_pins([pin for pin in told if not is_companion(pin)])
         if keras is not None:
             return keras
     return keras_from_pins(pins) if any(map(is_companion, pins)) else None
+
+
+def _pins_from_scripts(folder: Path) -> Iterable[Pin]:
+    from mpdoctor.project.declared_versions.scripts import pins_from_scripts  # where no other file names a Keras
+
+    return pins_from_scripts(folder)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -174,6 +173,8 @@ def _missing(text: str) -> str:
         beside = sorted(p.name for p in path.parent.iterdir() if p.suffix in suffixes or p.is_dir())
     except (OSError, ValueError):  # ValueError: a NUL character in the name
         beside = []
+    import difflib  # of a mistake alone
+
     near = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.7)
     shown = text if len(text) <= 200 else f"{text[:200]}…"
     return f"no such file or directory: {shown!r}." + (f" Did you mean {path.with_name(near[0])}?" if near else "")

@@ -37,6 +37,12 @@ STAGES = {
     "in_failure": "model",
 }
 LOOKING_AT_RUNS = ("devices", "training")  # families of rules none of which looks at source
+
+# Of other families the rules that do not look at source either.
+OF_RUNS_ALONE = (
+    *("mp002", "mp003", "mp004", "mp209", "mp218", "mp219", "mp313", "mp511", "mp601", "mp605"),
+    *("mp703", "mp705", "mp706", "mp707"),
+)
 Nearness = Literal["line", "model", "training", "zero"]
 """How near two findings must be for one to explain the other: on one source line; about one model of one target; about
 one model, where the second was seen in the training alone; or on one source line, where the second saw that a 0 broke
@@ -217,11 +223,11 @@ def _stage_of(kind: str, facts: Any) -> str:
 
 @cache
 def _rules_that_may_look(kind: str) -> tuple[Rule, ...]:
-    """The rules that may look at this kind of facts: for a source, families that look at runs alone are not
-    imported."""
+    """The rules that may look at this kind of facts: for a source, those that look at runs alone are not imported."""
     if STAGES[kind] != "source":
         return all_rules()
-    return tuple(_rule(file.string) for file in _files() if file["family"] not in LOOKING_AT_RUNS)
+    looking = (f for f in _files() if f["family"] not in LOOKING_AT_RUNS and f["code"] not in OF_RUNS_ALONE)
+    return tuple(_rule(file.string) for file in looking)
 
 
 def _is_of_float32_alone(rule: Rule, facts: Any, finding: Finding) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -112,6 +111,8 @@ def _configuration_from_table(table: Mapping[str, Any], text: str, path: Path) -
     for key in table:
         if key not in _KEYS:
             name = key[:LONGEST_NAME]
+            import difflib  # of a mistake alone
+
             near = difflib.get_close_matches(name.replace("_", "-"), _KEYS, n=1)
             hint = f"Did you mean {near[0]}?" if near else f"It knows {', '.join(_KEYS)}."
             read.wrong(key, f"there is no setting {name!r}. {hint}")

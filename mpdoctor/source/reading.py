@@ -12,12 +12,12 @@ import tokenize
 import warnings
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Cells, Location, lines_of
 from mpdoctor.program.source_record import Problem
 from mpdoctor.project.asked_of_system import bytes_of, is_link
@@ -49,7 +49,7 @@ TOO_MANY = f"It has more than {MOST_PARTS:,} names, numbers and signs, which is 
 TOO_DEEP = "It is nested too deeply for Python itself to read."
 
 
-@dataclass(eq=False)
+@dataclass(frozen=False, eq=False, slots=False)
 class Source:
     """One file's text and tree. Turns the tree's byte offsets into lines and columns of characters. The last four
     are for notebooks: see `SourceFacts`."""

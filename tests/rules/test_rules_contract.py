@@ -48,6 +48,12 @@ def test_families_that_look_at_runs_have_nothing_for_source() -> None:
     assert {rule.family for rule in all_rules()} - looking == set(registry.LOOKING_AT_RUNS)
 
 
+def test_rules_of_runs_alone_have_nothing_for_source() -> None:
+    others = [rule for rule in all_rules() if rule.family not in registry.LOOKING_AT_RUNS]
+    alone = {rule.code for rule in others if not {"in_source", "in_suppression"} & rule.looks.keys()}
+    assert alone == {code.upper() for code in registry.OF_RUNS_ALONE}
+
+
 def test_every_rule_file_is_registered() -> None:
     assert [code_of(path) for path in sorted(RULE_FILES, key=code_of)] == [rule.code for rule in all_rules()]
 

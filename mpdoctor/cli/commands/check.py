@@ -2,101 +2,80 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-import typer
-
 from mpdoctor.cli.fixing import Wishes, check_source
-from mpdoctor.cli.options.check_options import (
-    EXAMINED,
-    FILES,
-    FIXES,
-    REPORTS,
-    RULES,
-    RUN,
-    STATUS,
-    TRAINING,
-    AddIgnoresOption,
-    AllFitsOption,
-    AllowCodeInFileOption,
-    AssumeMixedOption,
-    BaselineOption,
-    BudgetOption,
-    ConfigOption,
-    CustomObjectsOption,
-    Device,
-    DeviceOption,
-    DiffOption,
-    ExcludeOption,
-    ExitZeroOption,
-    ExtendExcludeOption,
-    ExtendIgnoreOption,
-    ExtendSelectOption,
-    FailOnOption,
-    FixOption,
-    ForceExcludeOption,
-    FromRunOption,
-    IgnoreOption,
-    IsolatedOption,
-    KeepRunOption,
-    KerasOption,
-    NoCacheOption,
-    NoProbeOption,
-    NoSecondTrainingOption,
-    PerFileIgnoresOption,
-    Policy,
-    PolicyOption,
-    QuietOption,
-    ReferenceOption,
-    SeedOption,
-    SelectOption,
-    ShowFilesOption,
-    ShowOutputOption,
-    ShowSettingsOption,
-    SinceOption,
-    StaticOption,
-    StdinFilenameOption,
-    StepsOption,
-    TargetsArgument,
-    TimeoutOption,
-    UnsafeFixesOption,
-    WatchOption,
-    WriteBaselineOption,
-)
-from mpdoctor.cli.options.help import HelpInGroups
-from mpdoctor.cli.options.interpreter import PythonOption, interpreter_from_option
-from mpdoctor.cli.output import (
-    ColorOption,
-    OutputFormat,
-    OutputFormatOption,
-    RedactOption,
-    ReportOption,
-    StatisticsOption,
-    WidthOption,
-    output_from_options,
-    put_out,
-)
+from mpdoctor.cli.options.choices import Device, Policy
+from mpdoctor.cli.output import OutputFormat, output_from_options, put_out
 from mpdoctor.cli.streams import Color, fail, say
 from mpdoctor.finding import Severity
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the options' declarations: see `with_options`
+    import typer
+
     from mpdoctor.cli.argument_split import Invocation
+    from mpdoctor.cli.options.check_options import (
+        AddIgnoresOption,
+        AllFitsOption,
+        AllowCodeInFileOption,
+        AssumeMixedOption,
+        BaselineOption,
+        BudgetOption,
+        ConfigOption,
+        CustomObjectsOption,
+        DeviceOption,
+        DiffOption,
+        ExcludeOption,
+        ExitZeroOption,
+        ExtendExcludeOption,
+        ExtendIgnoreOption,
+        ExtendSelectOption,
+        FailOnOption,
+        FixOption,
+        ForceExcludeOption,
+        FromRunOption,
+        IgnoreOption,
+        IsolatedOption,
+        KeepRunOption,
+        KerasOption,
+        NoCacheOption,
+        NoProbeOption,
+        NoSecondTrainingOption,
+        PerFileIgnoresOption,
+        PolicyOption,
+        QuietOption,
+        ReferenceOption,
+        SeedOption,
+        SelectOption,
+        ShowFilesOption,
+        ShowOutputOption,
+        ShowSettingsOption,
+        SinceOption,
+        StaticOption,
+        StdinFilenameOption,
+        StepsOption,
+        TargetsArgument,
+        TimeoutOption,
+        UnsafeFixesOption,
+        WatchOption,
+        WriteBaselineOption,
+    )
+    from mpdoctor.cli.options.interpreter import PythonOption
+    from mpdoctor.cli.options.report_options import (
+        ColorOption,
+        OutputFormatOption,
+        RedactOption,
+        ReportOption,
+        StatisticsOption,
+        WidthOption,
+    )
     from mpdoctor.finding import Diagnosis
     from mpdoctor.project.targets import Target
     from mpdoctor.settings.options import Settings
     from mpdoctor.settings.pyproject import Configuration
-
-
-class CheckHelp(HelpInGroups):
-    groups = (EXAMINED, TRAINING, FILES, RULES, FIXES, REPORTS, STATUS, RUN)
-    examples = (
-        ("mpdoctor check train.py", "Examine a script, and train it for fifty steps."),
-        ("mpdoctor check train.py -- --epochs 2", "The same, with arguments for the script."),
-        ("mpdoctor check --static src/", "The check for a CI: read the source, run no code."),
-        ("mpdoctor check model.keras --report ticket.md", "Examine a saved model, and write a report for an issue."),
-    )
 
 
 def check(
@@ -152,7 +131,7 @@ def check(
     show_output: ShowOutputOption = False,
     keep_run: KeepRunOption = None,
     quiet: QuietOption = False,
-) -> None:
+) -> NoReturn:
     """Examine a training script or a model: its source, its layers and optimizer, and a short training.
 
     TARGET is a script (train.py), a notebook (train.ipynb), a function that makes a model (model.py:build_model or
@@ -172,7 +151,7 @@ def check(
     if watch:
         from mpdoctor.cli.watching import watch_command
 
-        raise typer.Exit(watch_command(context, targets or ["."], static))
+        sys.exit(watch_command(context, targets or ["."], static))
     invocation: Invocation = context.obj
     output = output_from_options(output_format, report, color, statistics, redact, columns)
     wishes = Wishes(fix, unsafe_fixes, diff, add_ignores, baseline, write_baseline, since)
@@ -202,7 +181,7 @@ def check(
         budget=budget,
         timeout=timeout,
         policy=policy.value,
-        python=interpreter_from_option(python),
+        python=_interpreter(python),
         device=device.value,
         seed=seed,
         keras=judged_by,
@@ -226,13 +205,21 @@ def check(
     if show_settings or show_files:
         _show_settings_or_files(settings, configured, show_settings, show_files)
     if wishes:
-        raise typer.Exit(check_source(settings, wishes, output, quiet))
-    raise typer.Exit(put_out(_diagnose_with_progress(settings, quiet), output))
+        sys.exit(check_source(settings, wishes, output, quiet))
+    sys.exit(put_out(_diagnose_with_progress(settings, quiet), output))
 
 
 def _refuse_arguments(script_args: Sequence[str], examined: Sequence[Target]) -> None:
     if script_args and not any(target.kind == "script" for target in examined):
         fail("arguments after -- are for a script, and no target is one.")
+
+
+def _interpreter(given: Path | None) -> Path | None:
+    if given is None:
+        return None
+    from mpdoctor.cli.options.interpreter import interpreter_from_option
+
+    return interpreter_from_option(given)
 
 
 def _made_directory(directory: Path | None) -> Path | None:
@@ -260,7 +247,7 @@ def _show_settings_or_files(
         write(text_from_settings(settings, configured))
     if show_files:
         write("".join(f"{path}\n" for path in files_of_targets(settings.targets)))
-    raise typer.Exit(2 if settings.not_examined else 0)
+    sys.exit(2 if settings.not_examined else 0)
 
 
 def _diagnose_with_progress(settings: Settings, quiet: bool) -> Diagnosis:

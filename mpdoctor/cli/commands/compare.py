@@ -14,12 +14,12 @@ from mpdoctor.cli.options.check_options import (
     RUN,
     TRAINING,
     BudgetOption,
-    Device,
     DeviceOption,
     QuietOption,
     StepsOption,
     TimeoutOption,
 )
+from mpdoctor.cli.options.choices import Device
 from mpdoctor.cli.options.compare_options import (
     ALL_POLICIES,
     COMPARED,
@@ -34,15 +34,8 @@ from mpdoctor.cli.options.compare_options import (
 from mpdoctor.cli.options.help import HelpInGroups
 from mpdoctor.cli.options.interpreter import PythonOption, interpreter_from_option
 from mpdoctor.cli.options.mend_options import MendSeedOption, TargetArgument
-from mpdoctor.cli.output import (
-    REPORTS,
-    SUFFIXES,
-    ColorOption,
-    Output,
-    OutputFormat,
-    WidthOption,
-    output_from_options,
-)
+from mpdoctor.cli.options.report_options import REPORTS, ColorOption, WidthOption
+from mpdoctor.cli.output import SUFFIXES, Output, OutputFormat, output_from_options
 from mpdoctor.cli.streams import Color, fail, look_of_terminal, write
 
 if TYPE_CHECKING:

@@ -18,7 +18,6 @@ from mpdoctor.cli.options.check_options import (
     BudgetOption,
     ConfigOption,
     CustomObjectsOption,
-    Device,
     DeviceOption,
     IgnoreOption,
     IsolatedOption,
@@ -28,6 +27,7 @@ from mpdoctor.cli.options.check_options import (
     StepsOption,
     TimeoutOption,
 )
+from mpdoctor.cli.options.choices import Device
 from mpdoctor.cli.options.help import HelpInGroups
 from mpdoctor.cli.options.interpreter import PythonOption, interpreter_from_option
 from mpdoctor.cli.options.mend_options import (
@@ -41,7 +41,7 @@ from mpdoctor.cli.options.mend_options import (
     TargetArgument,
     WriteOption,
 )
-from mpdoctor.cli.output import ColorOption, WidthOption
+from mpdoctor.cli.options.report_options import ColorOption, WidthOption
 from mpdoctor.cli.streams import Color, fail, look_of_terminal, say, write
 
 if TYPE_CHECKING:

@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpdoctor.cli.output import (
+from mpdoctor.cli.options.report_options import (
     ColorOption,
-    OutputFormat,
     OutputFormatOption,
     RedactOption,
     ReportOption,
     StatisticsOption,
     WidthOption,
-    output_from_options,
-    put_out,
 )
+from mpdoctor.cli.output import OutputFormat, output_from_options, put_out
 from mpdoctor.cli.streams import Color, fail
 
 if TYPE_CHECKING:

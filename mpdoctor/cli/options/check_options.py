@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from mpdoctor.cli.options.choices import Device, Policy
 from mpdoctor.cli.options.completion import rules_from_beginning
+from mpdoctor.cli.options.help import HelpInGroups
 from mpdoctor.cli.options.numbers import seconds, whole_number
 from mpdoctor.finding import Severity
-
-
-class Policy(str, Enum):
-    auto = "auto"
-    mixed_float16 = "mixed_float16"
-    mixed_bfloat16 = "mixed_bfloat16"
-    float32 = "float32"
-
-
-class Device(str, Enum):
-    auto = "auto"
-    cpu = "cpu"
-    gpu = "gpu"
-
 
 # --- the headings of `check --help` ---
 EXAMINED, TRAINING, FILES, RULES = "What is examined", "The short training", "Which files", "Which rules"
@@ -287,3 +274,13 @@ KeepRunOption = Annotated[
     Path | None, typer.Option(metavar="DIR", hidden=True, help="Keep what the examiner was asked and told.")
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.", rich_help_panel=RUN)]
+
+
+class CheckHelp(HelpInGroups):
+    groups = (EXAMINED, TRAINING, FILES, RULES, FIXES, REPORTS, STATUS, RUN)
+    examples = (
+        ("mpdoctor check train.py", "Examine a script, and train it for fifty steps."),
+        ("mpdoctor check train.py -- --epochs 2", "The same, with arguments for the script."),
+        ("mpdoctor check --static src/", "The check for a CI: read the source, run no code."),
+        ("mpdoctor check model.keras --report ticket.md", "Examine a saved model, and write a report for an issue."),
+    )

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from mpdoctor.cli.options.numbers import whole_number
-from mpdoctor.cli.output import REPORTS
+from mpdoctor.cli.options.report_options import REPORTS
 
 COMPARED = "What is compared"  # the heading in --help
 POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")

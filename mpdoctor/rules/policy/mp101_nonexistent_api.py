@@ -29,7 +29,6 @@ released. TensorFlow's own tests use a private function with a similar name, `po
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -123,6 +122,8 @@ def _real_name(name: str) -> str | None:
     if first.lower() in ("policyscope", "policy_scope", "autocast"):
         return "Set the policy for the whole program with `set_global_policy`, or pass `dtype=…` to single layers."
     asks = first.startswith("get_") and "policy" in first
+    import difflib  # of a mistake alone
+
     near = ["global_policy"] if asks else difflib.get_close_matches(first, IN_EVERY_KERAS, 1, 0.5)
     return (
         f"Write `mixed_precision.{near[0]}`." if near else "Use `set_global_policy`, `Policy` or `LossScaleOptimizer`."

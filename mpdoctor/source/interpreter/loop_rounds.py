@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
 from mpdoctor.program.events import Call
 from mpdoctor.program.values import Collection, Known, Unknown, Value, is_api, known
@@ -17,7 +17,7 @@ _NOT_BUILDING = (ast.With, ast.AsyncWith, ast.For, ast.AsyncFor, ast.While)
 _FILLING = ("append", "extend", "insert")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class LoopBody:
     """What the body of a loop does with the element of a round, as its syntax shows.
 

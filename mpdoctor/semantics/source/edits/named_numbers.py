@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeGuard
 
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
 from mpdoctor.program.source_facts import SourceFacts

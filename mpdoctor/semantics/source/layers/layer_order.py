@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from graphlib import TopologicalSorter
 
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.program.events import Call
@@ -78,6 +77,8 @@ def _listed(value: Value) -> Sequence[Value] | None:
 
 def _functional(tensors: _Tensors) -> LayerOrder | None:
     """The layers of a functional model in Keras' order: by the longest path to an output."""
+    from graphlib import TopologicalSorter  # few programs are asked for that order
+
     made_of = tensors.behind_outputs()
     in_order = list(TopologicalSorter(made_of).static_order())
     of = {tensor: tensors.layer_of(tensor) for tensor in in_order}

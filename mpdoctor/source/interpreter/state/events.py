@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from operator import attrgetter
 from typing import Any, Protocol, TypeVar
 
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.program.events import Call, Operation, Read, Return, Use, With, Write
 
 MOST_EVENTS = 200_000  # of one file and what it reaches
@@ -17,7 +18,7 @@ class Enough(Exception):
     """The program is so large that the interpreter stops; the events so far are kept."""
 
 
-@dataclass(eq=False, repr=False, slots=True)
+@dataclass(frozen=False, eq=False, repr=False)
 class Events:
     """What one stretch of a program recorded."""
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
 from mpdoctor.program.context import Branch, Context
 from mpdoctor.program.user_definitions import ClassFacts, Defined
@@ -20,7 +21,7 @@ from mpdoctor.source.modules import Files
 from mpdoctor.source.reading import Source
 
 
-@dataclass(eq=False, repr=False, slots=True)
+@dataclass(frozen=False, eq=False, repr=False)
 class Position:
     """A place of the interpreter in a program, to which it can return."""
 
@@ -34,7 +35,7 @@ class Position:
     depth: int
 
 
-@dataclass(eq=False, repr=False, slots=True)
+@dataclass(frozen=False, eq=False, repr=False)
 class Walk:
     """One walk: a file executed as a script, or an imported module executed apart from what imports it.
 
@@ -111,7 +112,7 @@ class Walk:
     class_made: Value | None = None
 
 
-@dataclass(eq=False, repr=False, slots=True)
+@dataclass(frozen=False, eq=False, repr=False)
 class State:
     """The first parameter of every function of the interpreter.
 

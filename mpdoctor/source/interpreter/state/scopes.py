@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import re
 from collections.abc import Callable
 from dataclasses import field
@@ -29,7 +28,7 @@ _MAY_COUNT = re.compile(r"\.(\w+)\s*(?:[-+]=|(?::[^=\n]+)?=\s*(?:True\b|False\b|
 Keywords = tuple[tuple[str, Value], ...]  # of a call: names and values
 
 
-@dataclasses.dataclass(eq=False, slots=True)
+@dataclass(frozen=False, eq=False, repr=False)
 class Scope:
     """The names of a module, a function or a class body. `redirected` holds `global` and `nonlocal` names."""
 
@@ -144,7 +143,7 @@ class Module(Value):
         return AttributesSet(self.source.tree, self.source.text)
 
 
-@dataclasses.dataclass(eq=False, slots=True)
+@dataclass(frozen=False, eq=False, repr=False)
 class Written:
     """An attribute that a function was the last to write, on a path without branches. `before`: what it held from
     others."""
@@ -154,7 +153,7 @@ class Written:
     value: Value
 
 
-@dataclasses.dataclass(eq=False, slots=True)
+@dataclass(frozen=False, eq=False, repr=False)
 class Import:
     """The first import of another module of the program by a module."""
 
@@ -163,7 +162,7 @@ class Import:
     order: int
 
 
-@dataclasses.dataclass(eq=False, slots=True)
+@dataclass(frozen=False, eq=False, repr=False)
 class Closure:
     """A function of the user's, ready to be inlined: its tree, and where it looks names up. `is_plain` is True if it
     was executed and named nothing of TensorFlow or Keras, `is_wrapped` if a decorator of the user's own put another
@@ -193,7 +192,7 @@ class Closure:
         return self.facts is other.facts and self.scope is other.scope
 
 
-@dataclasses.dataclass(eq=False, slots=True)
+@dataclass(frozen=False, eq=False, repr=False)
 class Frame:
     """One function that is being executed. `returns` fills up, and so does `yields`, each with the number of loops
     around it; `exits` collects the names at each break and continue; `ends_program` tells whether the block that ended
