@@ -47,7 +47,7 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     ("arguments", "most"),
     [
         (["--version"], 8),
-        (["explain", "MP201"], 150),
+        (["explain", "MP201"], 152),
         (["rules"], 411),
         (["check", "--static", "--output-format=concise", "mixed.py"], 487),
         (["check", "--static", "--output-format=concise", "."], 507),
