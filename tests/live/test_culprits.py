@@ -54,7 +54,7 @@ class Step:
                 value = tf.reduce_mean(tf.cast(outputs, tf.float32)) if loss is None else loss(outputs)
             gradients = treated(tape.gradient(value, variables))
             optimizer.apply_gradients(list(zip(gradients, variables, strict=True)))
-        return finding.culprits_from_step(self.adapter, self.layer_hooks, observer, 3, 1024.0, batch)
+        return finding.culprits_from_step(observer, 3, 1024.0, batch)
 
     def chain(self, *layers: Any) -> Any:
         return self.keras.Sequential(list(layers))

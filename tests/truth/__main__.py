@@ -10,6 +10,7 @@ from pathlib import Path
 
 from .comparing import compared, line_from_outcome, outcomes_from_files, run_and_write
 from .generator import KINDS, script_from_seed
+from .results import rows_from_files
 from .table import markdown_from_outcomes
 
 BEGIN, END = "<!-- counts -->", "<!-- end of the counts -->"
@@ -52,29 +53,29 @@ def judge(given: argparse.Namespace) -> None:
 
 
 def remedies(given: argparse.Namespace) -> None:
-    from .remedies import made, read, told
+    from .remedies import Made, made, told
 
     numbers = given.numbers or range(given.first, given.first + given.scripts)
     sick = (script for number in numbers if not (script := script_from_seed(given.seed, number)).truth.is_healthy)
     for result in made(sick, Path(given.folder or tempfile.mkdtemp(prefix="remedies-")), given.results):
         place = f"{result.seed} {result.number} {result.disease} ({result.keras})"
         print(f"{place}: {result.tried}, {result.again}, {result.heals}", flush=True)
-    print(told(read([given.results])))
+    print(told(rows_from_files(Made, [given.results])))
 
 
 def mend(given: argparse.Namespace) -> None:
-    from .mends import mends, read, told
+    from .mends import Mend, mends, told
 
     numbers = given.numbers or range(given.first, given.first + given.scripts)
     sick = (script for number in numbers if not (script := script_from_seed(given.seed, number)).truth.is_healthy)
     for row in mends(islice(sick, given.most), Path(given.folder or tempfile.mkdtemp(prefix="mends-")), given.results):
         result = "mended" if row.mended else "not mended"
         print(f"{row.seed} {row.number} {row.disease} ({row.keras}): {result}, {row.after}, {row.edits}", flush=True)
-    print(told(read([given.results])))
+    print(told(rows_from_files(Mend, [given.results])))
 
 
 def rooms(given: argparse.Namespace) -> None:
-    from .rooms import of_battery, of_generator, of_precision, read, rooms, told
+    from .rooms import Room, of_battery, of_generator, of_precision, rooms, told
 
     folder = Path(given.folder or tempfile.mkdtemp(prefix="rooms-"))
     generated = islice(of_generator(given.seed, count(given.first), folder), given.scripts)
@@ -82,26 +83,26 @@ def rooms(given: argparse.Namespace) -> None:
     for row in rooms((model for model in models if given.only in f"{model.name}-{model.keras}"), folder, given.results):
         verdict = {None: row.why, True: "holds", False: "does not hold"}[row.holds]
         print(f"{row.name} ({row.keras}): {verdict}", flush=True)
-    print(told(read([given.results])))
+    print(told(rows_from_files(Room, [given.results])))
 
 
 def smallest(given: argparse.Namespace) -> None:
-    from . import mends
-    from .smallest import read, smallest, told
+    from .mends import Mend
+    from .smallest import Smallest, smallest, told
 
     folder = Path(given.folder or tempfile.mkdtemp(prefix="smallest-"))
-    for row in smallest(mends.read(given.mended), folder, given.results):
+    for row in smallest(rows_from_files(Mend, given.mended), folder, given.results):
         print(f"{row.seed} {row.number} {row.disease}: {row.written}, smaller: {row.smaller or 'none'}", flush=True)
-    print(told(read([given.results])))
+    print(told(rows_from_files(Smallest, [given.results])))
 
 
 def left_out(given: argparse.Namespace) -> None:
-    from . import mends
-    from .left_out import left_out, read, told
+    from .left_out import LeftOut, left_out, told
+    from .mends import Mend
 
-    for row in left_out(mends.read(given.mended), given.folder, given.results):
+    for row in left_out(rows_from_files(Mend, given.mended), given.folder, given.results):
         print(f"{row.seed} {row.number} {row.title}: {row.shown_by or 'could be left out'}", flush=True)
-    print(told(read([given.results])))
+    print(told(rows_from_files(LeftOut, [given.results])))
 
 
 def show(given: argparse.Namespace) -> None:

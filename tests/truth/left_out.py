@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from mpdoctor.fixes.texts import edited
 from .comparing import PlainKeras, report_of
 from .generator import Script, script_from_seed
 from .mends import Mend, seen, trains
+from .results import Results
 
 SOUND = ({"healthy"}, {"settling"})
 
@@ -35,19 +36,13 @@ class LeftOut:
     shown_by: str
 
 
-def left_out(mended: Iterable[Mend], folder: Path, results: Path) -> Iterator[LeftOut]:
-    """Of those that `results` does not hold yet. `folder`: where `mend` has kept its reports."""
-    known = {(row.seed, row.number) for row in read([results])} if results.exists() else set()
-    with PlainKeras(folder) as plain, results.open("a", encoding="utf-8") as told_so_far:
+def left_out(mended: Iterable[Mend], folder: Path, path: Path) -> Iterator[LeftOut]:
+    """The results of those that the file of results does not hold yet. `folder`: where `mend` has kept its reports."""
+    results = Results(path, LeftOut)
+    with PlainKeras(folder) as plain:
         for row in mended:
-            if row.mended and row.edits and (row.seed, row.number) not in known:
-                for result in _left_out(row, script_from_seed(row.seed, row.number), plain):
-                    print(json.dumps(asdict(result)), file=told_so_far, flush=True)
-                    yield result
-
-
-def read(paths: Iterable[Path]) -> list[LeftOut]:
-    return [LeftOut(**json.loads(line)) for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
+            if row.mended and row.edits and not results.holds(row.seed, row.number):
+                yield from map(results.added, _left_out(row, script_from_seed(row.seed, row.number), plain))
 
 
 def _left_out(row: Mend, script: Script, plain: PlainKeras) -> Iterator[LeftOut]:

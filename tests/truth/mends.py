@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from mpdoctor.fixes.texts import edited
 
 from .comparing import ROOT, PlainKeras
 from .generator import Script
+from .results import Results
 from .verdicts import number_from_json
 
 STEPS = 50
@@ -60,20 +61,14 @@ class Mend:
         return self.disease not in OF_NO_PRECISION
 
 
-def mends(scripts: Iterable[Script], folder: Path, results: Path) -> Iterator[Mend]:
-    """Of those that `results` does not hold yet."""
-    known = {(row.seed, row.number) for row in read([results])} if results.exists() else set()
+def mends(scripts: Iterable[Script], folder: Path, path: Path) -> Iterator[Mend]:
+    """The results of those scripts that the file of results does not hold yet."""
+    results = Results(path, Mend)
     folder.mkdir(parents=True, exist_ok=True)
-    with PlainKeras(folder) as plain, results.open("a", encoding="utf-8") as written:
+    with PlainKeras(folder) as plain:
         for script in scripts:
-            if (script.seed, script.number) not in known:
-                row = _mend(script, plain)
-                print(json.dumps(asdict(row)), file=written, flush=True)
-                yield row
-
-
-def read(paths: Iterable[Path]) -> list[Mend]:
-    return [Mend(**json.loads(line)) for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
+            if not results.holds(script.seed, script.number):
+                yield results.added(_mend(script, plain))
 
 
 def _mend(script: Script, plain: PlainKeras) -> Mend:

@@ -3,11 +3,10 @@ second training had said."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from remedy_edits import edited
 
 from .comparing import PlainKeras, report_of
 from .generator import Script
+from .results import Results
 from .table import share_of
 from .verdicts import number_from_json
 
@@ -50,20 +50,14 @@ class Made:
     skipped: int | None = None
 
 
-def made(scripts: Iterable[Script], folder: Path, results: Path) -> Iterator[Made]:
-    """Those that `results` does not hold yet."""
-    known = {(result.seed, result.number) for result in read([results])} if results.exists() else set()
+def made(scripts: Iterable[Script], folder: Path, path: Path) -> Iterator[Made]:
+    """The results of those scripts that the file of results does not hold yet."""
+    results = Results(path, Made)
     folder.mkdir(parents=True, exist_ok=True)
-    with PlainKeras(folder) as plain, results.open("a", encoding="utf-8") as written:
+    with PlainKeras(folder) as plain:
         for script in scripts:
-            if (script.seed, script.number) not in known:
-                result = _made(script, plain)
-                print(json.dumps(asdict(result)), file=written, flush=True)
-                yield result
-
-
-def read(paths: Iterable[Path]) -> list[Made]:
-    return [Made(**json.loads(line)) for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
+            if not results.holds(script.seed, script.number):
+                yield results.added(_made(script, plain))
 
 
 def _made(script: Script, plain: PlainKeras) -> Made:

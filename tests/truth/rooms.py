@@ -15,11 +15,12 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .generator import script_from_seed
+from .results import Results
 from .writing import FLOAT16, KERAS3, LOOPS, TF_KERAS
 
 ROOT = Path(__file__).parents[2]
@@ -77,23 +78,17 @@ class Room:
         return max(self.flushed) < FLUSHED_TOO_MUCH and not any(self.overflows) and not self.skipped
 
 
-def rooms(models: Iterable[Model], folder: Path, results: Path) -> Iterator[Room]:
-    """Of those that `results` does not hold yet."""
-    known = {(row.name, row.keras) for row in read([results])} if results.exists() else set()
+def rooms(models: Iterable[Model], folder: Path, path: Path) -> Iterator[Room]:
+    """The rooms of those models that the file of results does not hold yet."""
+    results = Results(path, Room, keys=("name", "keras"))
     folder.mkdir(parents=True, exist_ok=True)
-    with results.open("a", encoding="utf-8") as written:
-        for model in models:
-            if (model.name, model.keras) not in known:
-                try:
-                    row = room_of(model, folder)
-                except NotReplayed as reason:
-                    row = Room(model.name, model.keras, f"not replayed: {reason}")
-                print(json.dumps(asdict(row)), file=written, flush=True)
-                yield row
-
-
-def read(paths: Iterable[Path]) -> list[Room]:
-    return [Room(**json.loads(line)) for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
+    for model in models:
+        if not results.holds(model.name, model.keras):
+            try:
+                row = room_of(model, folder)
+            except NotReplayed as reason:
+                row = Room(model.name, model.keras, f"not replayed: {reason}")
+            yield results.added(row)
 
 
 def room_of(model: Model, folder: Path) -> Room:

@@ -4,9 +4,8 @@ sets are tried."""
 from __future__ import annotations
 
 import ast
-import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from mpdoctor.semantics.source.edits.syntax_trees import called
 from .comparing import PlainKeras
 from .generator import Script, script_from_seed
 from .mends import Mend, trains
+from .results import Results
 
 MOST_LAYERS = 8
 FLOAT32 = "` computes in float32"
@@ -43,23 +43,18 @@ class Smallest:
         return len(self.smaller) or len(self.written)
 
 
-def smallest(mended: Iterable[Mend], folder: Path, results: Path) -> Iterator[Smallest]:
-    """Of those that mend heals with float32 layers alone, and that `results` does not hold yet."""
-    known = {(result.seed, result.number) for result in read([results])} if results.exists() else set()
+def smallest(mended: Iterable[Mend], folder: Path, path: Path) -> Iterator[Smallest]:
+    """The results of those that mend heals with float32 layers alone, and that the file does not hold yet."""
+    results = Results(path, Smallest)
     folder.mkdir(parents=True, exist_ok=True)
-    with PlainKeras(folder) as plain, results.open("a", encoding="utf-8") as told:
+    with PlainKeras(folder) as plain:
         for row in mended:
             written = [title.removesuffix(FLOAT32).removeprefix("`") for title in row.edits if title.endswith(FLOAT32)]
-            if (row.seed, row.number) in known or not row.trains or len(written) < max(len(row.edits), 1):
+            if results.holds(row.seed, row.number) or not row.trains or len(written) < max(len(row.edits), 1):
                 continue
             result = _smallest(row, written, script_from_seed(row.seed, row.number), plain)
             if result is not None:
-                print(json.dumps(asdict(result)), file=told, flush=True)
-                yield result
-
-
-def read(paths: Iterable[Path]) -> list[Smallest]:
-    return [Smallest(**json.loads(line)) for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
+                yield results.added(result)
 
 
 def _smallest(row: Mend, written: list[str], script: Script, plain: PlainKeras) -> Smallest | None:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from checking import needs_keras
 
-from .rooms import Room, _judged, of_battery, of_generator, of_precision, read, room_of, told
+from .results import rows_from_files
+from .rooms import Room, _judged, of_battery, of_generator, of_precision, room_of, told
 
 GENERATED = [(9, 0), (9, 1), (9, 3), (3, 0), (3, 1), (3, 3)]  # (seed, which of its healthy scripts)
 FITS = Room("a", "3", "", 2.0**-4, 2.0**14, (0.01, 0.0), (0, 0), 0.08, 50, 0)
@@ -63,7 +64,7 @@ def test_what_is_lost_is_counted_among_variables_that_matter() -> None:
 def test_counts_are_read_back(tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
     path.write_text(json.dumps(asdict(FITS)) + "\n", encoding="utf-8")
-    (row,) = read([path])
+    (row,) = rows_from_files(Room, [path])
     assert row.holds
     text = told([row])
     assert "| a | 3 | 2^-4 to 2^14 | 1.0% and 0.0% | 0 and 0 | 0 of 50 |  |" in text

@@ -96,7 +96,7 @@ class CulpritSearch:
         if failed:
             scale = observed.steps[failed[-1]].loss_scale
             try:
-                self._tell(observed, culprits_from_step(observed.keras, self._layer_hooks, observer, failed[-1], scale))
+                self._tell(observed, culprits_from_step(observer, failed[-1], scale))
                 if self.has_found(observed) and not observed.steps[failed[-1]].applied:  # no weight was moved
                     observed.keep_failing_call(snapshot_of_variables())
             except Exception as error:
@@ -150,8 +150,8 @@ class CulpritSearch:
             Enough
         ):
             repeat()
-        entry, keras = observed.training_call, observed.keras
-        culprits = culprits_from_step(keras, self._layer_hooks, observer, step, scale, entry.batch, entry.call.location)
+        entry = observed.training_call
+        culprits = culprits_from_step(observer, step, scale, entry.batch, entry.call.location)
         return culprits, bool(observer.calls)
 
     def _tell(self, observed: ObservedOptimizer, culprits: Culprits | None) -> None:

@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from mpdoctor.examiner.capture.layer_hooks import LayerHooks
-from mpdoctor.examiner.process.user_code import class_location
 from mpdoctor.examiner.replay.magnitudes import state_of
-from mpdoctor.examiner.replay.observed_calls import ObservedCall
+from mpdoctor.examiner.replay.observed_calls import ObservedCall, place_of_layer
 from mpdoctor.examiner.replay.op_trace import Operation
 from mpdoctor.examiner.replay.step_observer import StepObserver
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import CulpritFacts, GradientCulpritFacts, OperationFacts, TensorFacts
 
 if TYPE_CHECKING:
-    from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasVariable
+    from mpdoctor.examiner.keras.adapter import KerasVariable
 
 
 FRAMES = 6
@@ -33,8 +31,6 @@ class Culprits(NamedTuple):
 
 
 def culprits_from_step(
-    keras: KerasAdapter,
-    layer_hooks: LayerHooks,
     observer: StepObserver,
     step: int,
     scale: float | None,
@@ -54,12 +50,12 @@ def culprits_from_step(
     if root is not None:
         _forget_line_of_call(root, called_at)
     if root is not None and (root.back or root.facts.where == "loop"):
-        return Culprits(gradient=_gradient(keras, layer_hooks, observer, root, step, scale))
+        return Culprits(gradient=_gradient(observer, root, step, scale))
     if root is None or root.facts.given:
-        return _culprits_without_operation(keras, layer_hooks, observer, root, step, batch)
+        return _culprits_without_operation(observer, root, step, batch)
     if root.layer is None:
         return Culprits(loss=root.facts)
-    return Culprits(layer=_layer(keras, observer, layer_hooks, root, step))
+    return Culprits(layer=_layer(observer, root, step))
 
 
 def _forget_line_of_call(root: Operation, called_at: Location | None) -> None:
@@ -71,8 +67,6 @@ def _forget_line_of_call(root: Operation, called_at: Location | None) -> None:
 
 
 def _culprits_without_operation(
-    keras: KerasAdapter,
-    layer_hooks: LayerHooks,
     observer: StepObserver,
     root: Operation | None,
     step: int,
@@ -88,12 +82,12 @@ def _culprits_without_operation(
         first = _operation_of_first_layer(observer)
         if first is None or first.layer is None:
             return Culprits()
-        return Culprits(layer=_layer(keras, observer, layer_hooks, first, step))
+        return Culprits(layer=_layer(observer, first, step))
     is_weight = observer.had_bad_weight and not facts.masked
     root.facts = replace(facts, name="ReadVariableOp", given="") if is_weight else replace(facts, given="constant")
     if root.layer is None:
         return Culprits(loss=root.facts)
-    return Culprits(layer=_layer(keras, observer, layer_hooks, root, step))
+    return Culprits(layer=_layer(observer, root, step))
 
 
 def _operation_of_first_layer(observer: StepObserver) -> Operation | None:
@@ -105,14 +99,12 @@ def _operation_of_first_layer(observer: StepObserver) -> Operation | None:
     return operation
 
 
-def _layer(
-    keras: KerasAdapter, observer: StepObserver, layer_hooks: LayerHooks, root: Operation, step: int
-) -> CulpritFacts:
+def _layer(observer: StepObserver, root: Operation, step: int) -> CulpritFacts:
     call = root.layer
     assert call is not None
     overflow = call.output
     if overflow is None:  # it raised, or put out no numbers
-        place = layer_hooks.origins.made_at(call.layer) or class_location(type(call.layer))
+        place = place_of_layer(observer.layer_hooks, call.layer)
         name = type(call.layer).__name__
         overflow = TensorFacts(
             layer=call.path,
@@ -136,39 +128,33 @@ def _layer(
         inputs_finite=not root.sources or bool(root.facts.given),
         calls=calls,
         operation=root.facts,
-        is_function=keras.is_plain_function(call.layer),
+        is_function=observer.keras.is_plain_function(call.layer),
     )
 
 
-def _gradient(
-    keras: KerasAdapter,
-    layer_hooks: LayerHooks,
-    observer: StepObserver,
-    root: Operation,
-    step: int,
-    scale: float | None,
-) -> GradientCulpritFacts:
+def _gradient(observer: StepObserver, root: Operation, step: int, scale: float | None) -> GradientCulpritFacts:
+    keras = observer.keras
     call: ObservedCall | None = root.layer
     first = observer.first_bad_gradient
     if root.facts.name == "Cast" and first is not None:
         # A float32 layer hands back more than float16 holds: what suffers first is the weight that it comes to.
-        call = _owner(keras, observer, first[1]) or call
+        call = _owner(observer, first[1]) or call
     frames = [at.gradient for at in observer.way_back if at.after < root.number and not at.gradient.nonfinite]
     return GradientCulpritFacts(
         step=step,
         variable="" if first is None else keras.path(first[1]),
         layer="" if call is None else call.path,
         layer_class="" if call is None else type(call.layer).__name__,
-        where=_part_of_gradient(keras, observer, root, call),
+        where=_part_of_gradient(observer, root, call),
         scale=scale,
         frames=tuple(_distinct(frames[::-1])[:FRAMES][::-1]),
         operation=root.facts,
-        location=None if call is None else layer_hooks.origins.made_at(call.layer) or class_location(type(call.layer)),
+        location=None if call is None else place_of_layer(observer.layer_hooks, call.layer),
         is_function=call is not None and keras.is_plain_function(call.layer),
     )
 
 
-def _part_of_gradient(keras: KerasAdapter, observer: StepObserver, root: Operation, call: ObservedCall | None) -> str:
+def _part_of_gradient(observer: StepObserver, root: Operation, call: ObservedCall | None) -> str:
     """Where a gradient broke: in the training loop ("loop"), before the first layer on the way back ("loss"), in the
     gradient of one of a layer's own variables alone, or in what a layer handed back."""
     if root.facts.where == "loop":
@@ -176,13 +162,13 @@ def _part_of_gradient(keras: KerasAdapter, observer: StepObserver, root: Operati
     if call is None:
         return "loss"
     first = observer.first_bad_gradient
-    own = [id(variable) for variable in keras.own_variables(call.layer)]
+    own = [id(variable) for variable in observer.keras.own_variables(call.layer)]
     passed_on = any(at.gradient.nonfinite for at in observer.way_back)
     return "variable" if first is not None and id(first[1]) in own and not passed_on else "layer"
 
 
-def _owner(keras: KerasAdapter, observer: StepObserver, variable: KerasVariable) -> ObservedCall | None:
-    owners = (c for c in observer.calls if any(own is variable for own in keras.own_variables(c.layer)))
+def _owner(observer: StepObserver, variable: KerasVariable) -> ObservedCall | None:
+    owners = (c for c in observer.calls if any(own is variable for own in observer.keras.own_variables(c.layer)))
     return next(owners, None)
 
 

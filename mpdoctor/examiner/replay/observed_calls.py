@@ -13,6 +13,7 @@ from mpdoctor.examiner.capture.open_call import OpenCall
 from mpdoctor.examiner.process.user_code import class_location, own_location
 from mpdoctor.examiner.replay.magnitudes import array_from_tensor
 from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT, SMALLEST_NORMAL
+from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import TensorFacts
 
 if TYPE_CHECKING:
@@ -32,6 +33,11 @@ class ObservedCall(OpenCall):
         self.output: TensorFacts | None = None  # the first that was not finite, else the last
 
 
+def place_of_layer(layer_hooks: LayerHooks, layer: KerasLayer) -> Location | None:
+    """The line that makes the layer, else that of its class; None where neither is the user's."""
+    return layer_hooks.origins.made_at(layer) or class_location(type(layer))
+
+
 def tensor_from_values(layer_hooks: LayerHooks, call: ObservedCall, tensor: tf.Tensor) -> TensorFacts:
     """The magnitudes of a layer's output, or of its gradient."""
     layer = call.layer
@@ -48,7 +54,7 @@ def tensor_from_values(layer_hooks: LayerHooks, call: ObservedCall, tensor: tf.T
         near_limit=_share(finite > 0.9 * FLOAT16_LIMIT),
         subnormal=_share(nonzero < SMALLEST_NORMAL),
         nonfinite=1.0 - finite.size / max(values.size, 1),
-        location=layer_hooks.origins.made_at(layer) or class_location(type(layer)),
+        location=place_of_layer(layer_hooks, layer),
         call=call.number,
     )
 

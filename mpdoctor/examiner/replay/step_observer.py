@@ -52,7 +52,7 @@ class StepObserver:
     ) -> None:
         self.trace = OperationTrace()
         self._optimizer, self._stops = optimizer, stops
-        self._keras, self._layer_hooks = keras, layer_hooks
+        self.keras, self.layer_hooks = keras, layer_hooks
         self._release: list[Callable[[], None]] = []
         self.clear()
 
@@ -71,8 +71,8 @@ class StepObserver:
         self._applied = False
 
     def __enter__(self) -> StepObserver:
-        keras = self._keras
-        self._layer_hooks.observer = self
+        keras = self.keras
+        self.layer_hooks.observer = self
         self._release = [
             replace_for_now(tf.GradientTape, "gradient", self._differentiate),
             *(replace_for_now(cls, name, self._scale) for cls, name in keras.scaling_methods()),
@@ -84,7 +84,7 @@ class StepObserver:
 
     def __exit__(self, *error: object) -> None:
         self.trace.__exit__()
-        self._layer_hooks.observer = None
+        self.layer_hooks.observer = None
         while self._release:
             self._release.pop()()
 
@@ -111,7 +111,7 @@ class StepObserver:
         marked = mapped(lambda output: self._marked(output, call, leaving=True), outputs)
         for tensor in _flat(outputs):
             if is_floating(tensor) and (call.output is None or not call.output.nonfinite):
-                call.output = tensor_from_values(self._layer_hooks, call, tensor)
+                call.output = tensor_from_values(self.layer_hooks, call, tensor)
         if call.output is not None:
             self.frames.append(call.output)
         return marked
@@ -125,7 +125,7 @@ class StepObserver:
         self, original: Callable[..., object], function: KerasLayer, *args: object, **kwargs: object
     ) -> object:
         """A function between the layers of a functional model, where those are no layers: observed as one."""
-        if self._open.innermost is None or not self._keras.is_plain_function(function):
+        if self._open.innermost is None or not self.keras.is_plain_function(function):
             return original(function, *args, **kwargs)
         call, args, kwargs = self.enter(function, args, kwargs)
         try:
@@ -149,7 +149,7 @@ class StepObserver:
             return gradient
         if leaving and owner is not None:
             self.way_back.append(
-                BackFrame(self.trace.count, owner, tensor_from_values(self._layer_hooks, owner, gradient))
+                BackFrame(self.trace.count, owner, tensor_from_values(self.layer_hooks, owner, gradient))
             )
         passed = tf.raw_ops.Identity(input=gradient)
         self.trace.label_gradient(passed, owner)
@@ -191,7 +191,7 @@ class StepObserver:
         self, original: Callable[..., object], optimizer: KerasOptimizer, *args: object, **kwargs: object
     ) -> object:
         if optimizer is self._optimizer:
-            (args, kwargs), gradients, variables = self._keras.gradients_and_variables(optimizer, args, kwargs)
+            (args, kwargs), gradients, variables = self.keras.gradients_and_variables(optimizer, args, kwargs)
             pairs = [(values_of_gradient(gradient), variable) for gradient, variable in zip(gradients, variables)]
             self.gradients += [(gradient, variable) for gradient, variable in pairs if is_floating(gradient)]
             self.had_bad_weight = any(_is_bad_variable(variable) for variable in variables)

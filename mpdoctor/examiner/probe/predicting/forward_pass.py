@@ -46,7 +46,7 @@ def culprits_of_forward_pass(
     try:
         with _nothing_recorded(), variables_put_back(), ForwardObserver(keras, layer_hooks, None) as observer:
             run()
-        return culprits_from_step(keras, layer_hooks, observer, 0, None)
+        return culprits_from_step(observer, 0, None)
     finally:
         tf.config.run_functions_eagerly(eagerly)
 

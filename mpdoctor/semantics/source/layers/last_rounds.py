@@ -1,4 +1,4 @@
-"""Which of the layers that a loop makes or calls, another in each round, its last round may have taken."""
+"""Which layer may be a model's last where a loop makes or calls several, one in each round."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HIDDEN_LAYERS = (
 )
 
 
-def of_the_last_round(facts: SourceFacts, model: Call, found: dict[Call, list[Call]]) -> list[Call]:
+def last_layers_of_rounds(facts: SourceFacts, model: Call, found: dict[Call, list[Call]]) -> list[Call]:
     """The layers that may be a model's last. [] where a loop makes, calls or adds several, one in each round, of which
     some give 16 bits and others do not, `for kind in kinds: x = LAYERS[kind]()(x)`: nobody sees which the last round
     takes. What some rounds alone add behind another layer, `if i < last: x = ReLU()(x)`, is left out.

@@ -11,7 +11,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Parameter
 from mpdoctor.program.values import Collection, Value, known, leaves, options
 from mpdoctor.semantics.source.function_names import function_or_activation_named
-from mpdoctor.semantics.source.layers.last_rounds import of_the_last_round
+from mpdoctor.semantics.source.layers.last_rounds import last_layers_of_rounds
 from mpdoctor.semantics.source.layers.output_dtypes import is_application, sixteen_bits
 from mpdoctor.semantics.source.layers.preceding_layers import last_of_sequential
 from mpdoctor.semantics.source.programs.branches import may_be_reached_by
@@ -49,7 +49,7 @@ def output_layers(facts: SourceFacts, model: Call, depth: int = 0) -> list[Call]
         if not made and is_nested:
             return []
         found[layer] = made or [layer]
-    last = list(found) if len(found) < 2 or _gives_several(facts, model) else of_the_last_round(facts, model, found)
+    last = list(found) if len(found) < 2 or _gives_several(facts, model) else last_layers_of_rounds(facts, model, found)
     return [layer for last_one in last for layer in found[last_one]]
 
 
