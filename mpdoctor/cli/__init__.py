@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import atexit
 import gc
+import io
 import os
 import signal
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import Any
 
 from mpdoctor.cli.missing_resources import sentence_from_refusal
 
@@ -67,4 +69,22 @@ def _run(arguments: list[str]) -> None:
     from mpdoctor.cli.argument_split import invocation_from_arguments
 
     invocation = invocation_from_arguments(arguments)
-    app_for(invocation.own)(args=list(invocation.own), prog_name="mpdoctor", obj=invocation)
+    app = app_for(invocation.own)
+    try:
+        status = app(args=list(invocation.own), prog_name="mpdoctor", obj=invocation, standalone_mode=False)
+    except Exception as error:
+        if not hasattr(error, "show") or not hasattr(error, "exit_code"):
+            raise
+        _show_usage_error(error)
+        status = error.exit_code
+    sys.exit(status)
+
+
+def _show_usage_error(error: Any) -> None:
+    """What typer says of arguments, on standard error. They may be names of files, as those that a hook hands on."""
+    from mpdoctor.cli.streams import write
+    from mpdoctor.reporters.rendering import lines_for_a_log
+
+    told = io.StringIO()
+    error.show(file=told)
+    write(lines_for_a_log(told.getvalue().splitlines()), sys.stderr)
