@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import io
 import os
 import signal
 import sys
@@ -76,7 +77,15 @@ def _run(arguments: list[str]) -> None:
         _check_without_typer(invocation)
     from mpdoctor.cli.app import app_for
 
-    app_for(invocation.own)(args=list(invocation.own), prog_name="mpdoctor", obj=invocation)
+    app = app_for(invocation.own)
+    try:
+        status = app(args=list(invocation.own), prog_name="mpdoctor", obj=invocation, standalone_mode=False)
+    except Exception as error:
+        if not hasattr(error, "show") or not hasattr(error, "exit_code"):
+            raise
+        _show_usage_error(error)
+        status = error.exit_code
+    sys.exit(status)
 
 
 def _check_without_typer(invocation: Invocation) -> None:
@@ -89,3 +98,13 @@ def _check_without_typer(invocation: Invocation) -> None:
 
         context: Any = SimpleNamespace(obj=invocation)  # all that it asks of typer's
         check(context, **parameters)
+
+
+def _show_usage_error(error: Any) -> None:
+    """What typer says of arguments, on standard error. They may be names of files, as those that a hook hands on."""
+    from mpdoctor.cli.streams import write
+    from mpdoctor.reporters.rendering import lines_for_a_log
+
+    told = io.StringIO()
+    error.show(file=told)
+    write(lines_for_a_log(told.getvalue().splitlines()), sys.stderr)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from mpdoctor.cli.output import Output, OutputFormat, put_out
-from mpdoctor.cli.streams import fail, progress_for, say, write
+from mpdoctor.cli.streams import fail, patch_for_output, progress_for, say, write
 from mpdoctor.facts.frozen import dataclass
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _make_edits(settings: Settings, wishes: Wishes, output: Output, choice: Choi
     for path, codes in sorted(outcome.undoing.items()):
         say(f"the edits of {' and '.join(sorted(codes))} in {path} undo each other, and were not made.")
     if wishes.diff:
-        write(diff_from_files(outcome.changed))
+        write(patch_for_output(diff_from_files(outcome.changed)))
         say(_sentence_on_edits(outcome, wishes, "would be "))
         code = outcome.diagnosis.exit_code
         return code if code > 1 else int(bool(outcome.changed) and not settings.exit_zero)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from enum import Enum
 from typing import TYPE_CHECKING, NoReturn, TextIO
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 USUAL_WIDTH = 80  # of a file and of a pipe, whose reader's width nobody knows
 NARROWEST = 40
+CI = ("CI", "GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION")  # variables that are set where output is a CI's log
 
 
 class Color(str, Enum):
@@ -47,6 +49,19 @@ def write(text: str, stream: TextIO | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         if not isinstance(error, BrokenPipeError) and stream is sys.stdout:
             fail(f"the report could not be written: {error.strerror}.")
+
+
+def patch_for_output(patch: str) -> str:
+    """The patch as standard output gets it: as it is in a file and for another program, such as `git apply`; harmless
+    on a terminal and in the log of a CI."""
+    from mpdoctor.reporters.rendering import patch_to_show
+
+    try:
+        is_file = stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode)
+    except (OSError, ValueError):
+        is_file = False
+    in_log = not is_file and any(map(os.environ.get, CI))
+    return patch_to_show(patch) if sys.stdout.isatty() or in_log else patch
 
 
 def has_color(wanted: Color) -> bool:

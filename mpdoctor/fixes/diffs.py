@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 
@@ -10,6 +11,7 @@ from mpdoctor.fixes.notebooks import cell_texts
 from mpdoctor.fixes.rounds import NOTEBOOK, EditedFile
 from mpdoctor.fixes.texts import decoded
 
+_ENDS_A_NAME = re.compile(r'[\x00-\x1f\x7f"\\]')  # or would begin a line of its own in the patch
 NO_NEWLINE = "\\ No newline at end of file\n"
 
 
@@ -30,8 +32,14 @@ def _lines(file: EditedFile) -> Iterator[str]:
 def _diff(before: str, after: str, name: str) -> Iterator[str]:
     is_absolute = PurePath(name).is_absolute()
     old, new = (name, name) if is_absolute else (f"a/{name}", f"b/{name}")
-    for line in difflib.unified_diff(_split(before), _split(after), old, new):
+    for line in difflib.unified_diff(_split(before), _split(after), _quoted(old), _quoted(new)):
         yield line if line.endswith("\n") else f"{line}\n{NO_NEWLINE}"
+
+
+def _quoted(name: str) -> str:
+    """The name of a file as git reads it in a patch."""
+    quoted = _ENDS_A_NAME.sub(lambda found: f"\\{ord(found[0]):03o}", name)
+    return name if quoted == name else f'"{quoted}"'
 
 
 def _split(text: str) -> list[str]:

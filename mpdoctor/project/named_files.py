@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from pathlib import Path
 
 from mpdoctor.project.project_folder import LEADS_OUT, is_in_project, project_around
@@ -27,8 +28,16 @@ def write_text(path: Path | str, text: str, errors: str = "strict") -> None:
 
 
 def _leads_out(path: str) -> bool:
-    """Whether the last part of a path is a link in the project around the working directory, to what is none of it."""
+    """Whether the last part of a path is a link in the project around the working directory, to what is none of it. A
+    device keeps nothing that could be lost."""
     folder = os.path.dirname(path)
     around = project_around(os.getcwd())
     is_of_project = Path(os.path.realpath(folder)).is_relative_to(around)
-    return is_of_project and os.path.islink(path) and not is_in_project(path, folder)
+    return is_of_project and os.path.islink(path) and not is_in_project(path, folder) and not _is_device(path)
+
+
+def _is_device(path: str) -> bool:
+    try:
+        return stat.S_ISCHR(os.stat(path).st_mode)
+    except OSError:
+        return False

@@ -48,6 +48,8 @@ RAW = frozenset(("json", "sarif"))
 # wherever they stand in a line. https://github.com/actions/runner/blob/main/src/Runner.Common/ActionCommand.cs
 _AT_THE_BEGINNING = re.compile(r"^((?:[^\S\n]|\x1b\[[0-9;]*m)*):(?=:)", re.MULTILINE)
 _ANYWHERE = re.compile(r"##(?=\w*\[)")
+# What a line of a patch may hold as it is: tabs, and the carriage return before its end.
+_BETWEEN_ENDS = re.compile(r"\r(?!\n)|[^\t\r\n]+")
 
 
 class TerminalLook(TypedDict, total=False):
@@ -67,8 +69,8 @@ def report_from_diagnosis(diagnosis: Diagnosis, form: str, **look: Unpack[Termin
 
 
 def report_from_mended(mended: Mended, form: str, **look: Unpack[TerminalLook]) -> str:
-    """The report on a mended program: JSON, or text with the patch. The patch is not escaped, since it holds the user's
-    own lines."""
+    """The report on a mended program: JSON, or text with the patch. The patch is as it is, for git; `patch_to_show`
+    makes it harmless."""
     from mpdoctor.reporters.mended import json, text
 
     if form == "json":
@@ -104,6 +106,11 @@ def fit_to_show(diagnosis: Diagnosis) -> Diagnosis:
 def lines_for_a_log(lines: Iterable[str]) -> str:
     """The lines that are written beside a report."""
     return _text("".join(f"{one_line(line)}\n" for line in lines))
+
+
+def patch_to_show(patch: str) -> str:
+    """A patch for the eyes, as harmless as a report: `git apply` takes none of its lines that held anything hidden."""
+    return _text(_BETWEEN_ENDS.sub(lambda found: visible(found[0]), patch))
 
 
 def _visible_text(text: str, field: str) -> str:

@@ -18,12 +18,14 @@ from typer.testing import CliRunner
 import mpdoctor.fixes.rounds
 from mpdoctor.cli.app import app_for
 from mpdoctor.cli.argument_split import invocation_from_arguments
+from mpdoctor.cli.streams import CI
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit, Finding, Fix
 from mpdoctor.fixes.notebooks import cell_texts, edited_notebook
 from mpdoctor.fixes.texts import chosen_together, decoded, edited
 from mpdoctor.fixes.writing import Changed, write_over
 from mpdoctor.reporters.privacy import Surroundings, without_private
+from mpdoctor.reporters.rendering import patch_to_show
 
 WRAPPED = """\
 import keras
@@ -312,6 +314,30 @@ def test_a_diff_writes_nothing_and_git_takes_it(here: Path) -> None:
     subprocess.run(["git", "apply", "--unsafe-paths", "-"], input=done.out.encode(), check=True)
     assert check("--diff", "--unsafe-fixes", "src").code == 0
     assert b"\r\nopt.inner_optimizer.epsilon = 1e-4\r\n" in Path("src/a.py").read_bytes()
+
+
+def test_a_diff_commands_no_terminal_and_no_ci(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For git it is as it is."""
+    for name in CI:
+        monkeypatch.delenv(name, raising=False)
+    line = "# \x1b]0;t\x07\u202e##vso[task.x]\tx\r"
+    Path("a.py").write_text(f'{WRAPPED}{line}\n"""\n::error::y\n"""\n', encoding="utf-8", newline="")
+    diff = check("--diff", "a.py").out
+    assert f" {line}\n" in diff and " ::error::y\n" in diff
+    monkeypatch.setenv("CI", "true")
+    shown = check("--diff", "a.py").out
+    assert shown == patch_to_show(diff) != diff
+    assert " # \\x1b]0;t\\x07\\u202e#\\#vso[task.x]\tx\r\n" in shown and " \\::error::y\n" in shown
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no such names there")
+def test_the_name_of_a_file_adds_no_lines_to_a_diff(here: Path) -> None:
+    name = 'a\n--- a-b.py\n+++ b-b.py\n"\\x\t.py'
+    Path(name).write_text(WRAPPED, encoding="utf-8")
+    diff = check("--diff", ".").out
+    assert len([line for line in diff.splitlines() if line.startswith(("---", "+++"))]) == 2
+    subprocess.run(["git", "apply", "--unsafe-paths", "-"], input=diff.encode(), check=True)
+    assert Path(name).read_text(encoding="utf-8") == FIXED
 
 
 def test_a_diff_with_nothing_to_change_ends_with_0_whatever_is_found(here: Path) -> None:

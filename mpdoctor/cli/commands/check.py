@@ -242,11 +242,12 @@ def _show_settings_or_files(
 ) -> NoReturn:
     from mpdoctor.cli.streams import write
     from mpdoctor.cli.texts.shown_settings import files_of_targets, text_from_settings
+    from mpdoctor.reporters.rendering import lines_for_a_log
 
     if show_settings:
         write(text_from_settings(settings, configured))
     if show_files:
-        write("".join(f"{path}\n" for path in files_of_targets(settings.targets)))
+        write(lines_for_a_log(files_of_targets(settings.targets)))
     sys.exit(2 if settings.not_examined else 0)
 
 

@@ -42,7 +42,7 @@ from mpdoctor.cli.options.mend_options import (
     WriteOption,
 )
 from mpdoctor.cli.options.report_options import ColorOption, WidthOption
-from mpdoctor.cli.streams import Color, fail, look_of_terminal, say, write
+from mpdoctor.cli.streams import Color, fail, look_of_terminal, patch_for_output, say, write
 
 if TYPE_CHECKING:
     from mpdoctor.cli.argument_split import Invocation
@@ -223,8 +223,12 @@ def _mend_with_progress(settings: Settings, policy: str, quiet: bool) -> tuple[M
 
 
 def _put_out_report(mended: Mended, form: MendFormat, columns: int | None, color: Color) -> None:
+    from dataclasses import replace
+
     from mpdoctor.reporters.rendering import report_from_mended
 
+    if form is MendFormat.terminal:
+        mended = replace(mended, patch=patch_for_output(mended.patch))
     write(report_from_mended(mended, form.value, **_look_for(form, columns, color)))
 
 

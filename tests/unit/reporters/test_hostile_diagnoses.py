@@ -152,7 +152,9 @@ def test_the_terminal_gets_colours_of_ours_alone(color: bool, width: int) -> Non
     assert [line for line in plain.split("\n") if line.lstrip().startswith("::")] == []
 
 
-@pytest.mark.parametrize("command", [["show"], ["check", "--static"], ["check", "--config"]])
+@pytest.mark.parametrize(
+    "command", [["show"], ["check", "--static"], ["check", "--config"], ["check", "--seen\u202e##[x]"]]
+)
 def test_a_name_in_a_sentence_is_as_harmless(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main([*command, "seen\x1b[2J\n::error::##[debug]x"])
