@@ -208,6 +208,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp504/flagged_losses_by_name
         mp505/flagged_autoencoder_loop mp510/flagged_all_weights mp602/flagged_vectorizer_outside
         mp603/flagged_step_of_ones_own mp701/flagged_layers_made_in_a_loop mp701/flagged_new_model_on_its_layers
+        mp505/flagged_outputs_inside_outputs
     """,
     "made_in_build": """
         mp201/flagged_head_made_by_a_subclass
@@ -412,7 +413,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp507/flagged_softmax_object_in_a_loop mp510/clean_outside_of_call mp603/clean_step_of_ones_own
         mp603/flagged_step_of_ones_own mp701/flagged_resumed_by_a_table
         mp117/clean_accumulating_loop mp401/clean_models_for_others mp505/flagged_functional_class_for_others
-        mp505/clean_functional_class_for_others
+        mp505/clean_functional_class_for_others mp505/flagged_outputs_inside_outputs mp505/clean_outputs_inside_outputs
     """,
     "in_fields": """
         mp309/flagged_policy_asked_by_its_name mp310/flagged_asked_of_the_settings
@@ -555,6 +556,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     "run_by_absl": """
         mp115/clean_held_for_others mp208/flagged_base_class mp411/flagged_unbuilt
     """,
+    "gathered": "mp505/flagged_outputs_inside_outputs",
 }
 
 

@@ -109,6 +109,11 @@ def _carried_in(dtype: Value | None) -> Earlier | None:
     return of if isinstance(of, Earlier) else None
 
 
+def _is_unseen_element(option: Value) -> bool:
+    held = option.of if isinstance(option, Item) and option.index is None else None
+    return isinstance(held, Collection) and held.open and not held.uniform
+
+
 class _Dtypes:
     """One question: remembers what it was asked on the way, because values are shared."""
 
@@ -154,8 +159,10 @@ class _Dtypes:
 
     def _agreed_options(self, several: tuple[Value, ...], depth: int) -> str | None:
         """The dtype on which several values agree. What a loop carries on agrees where the loop keeps that dtype;
-        values that are made alike (`Others`) have the same one."""
+        values that are made alike (`Others`) have the same one. Of the elements that a loop goes through those count
+        that are seen: it comes to each of them."""
         several = tuple(option for option in several if not _is_made_alike(option)) or several
+        several = tuple(option for option in several if not _is_unseen_element(option)) or several
         earlier = [option for option in several if isinstance(option, Earlier)]
         others = [option for option in several if not isinstance(option, Earlier)]
         dtype = agreed(self._of_one(option, depth) for option in without_start(others))

@@ -11,6 +11,7 @@ from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Instance
 from mpdoctor.program.values import Api, Collection, Item, Value, agreed, known, leaves, options
+from mpdoctor.semantics.source.layers.nested_outputs import inner_outputs, whole_and_places
 from mpdoctor.semantics.source.layers.networks import networks_behind
 from mpdoctor.semantics.source.layers.output_dtypes import answers_in_compute_dtype
 from mpdoctor.semantics.source.layers.output_layers import is_functional, layers_of_output, output_layers
@@ -109,6 +110,8 @@ class ModelDtypes:
         whole = _outputs_gone_through(item)
         if whole is not None:
             return self.of_model(whole.callee)
+        if isinstance(item.of, Item):
+            return self._of_inner_output(item, in_call)
         place, made = known(item.index), item.of.callee if isinstance(item.of, Call) else None
         if type(place) not in (int, str) or self.nested > MOST_NESTED:
             return None
@@ -119,6 +122,28 @@ class ModelDtypes:
             return self.of_lambda_layer(made, place)
         own = class_of(made) if isinstance(made, (Call, Instance)) else None
         return self._of_entry(own, place, in_call) if own is not None else None
+
+    def _of_inner_output(self, item: Item, in_call: bool) -> str | None:
+        """The dtype of an output inside a list or dict that is one of the outputs itself: `model(x)["aux"][0]["box"]`,
+        `for level in model(x)[1]`."""
+        call, places = whole_and_places(item)
+        made = call.callee if isinstance(call, Call) else None
+        own = class_of(made) if isinstance(made, (Call, Instance)) else None
+        method = own.find_method("call") if own is not None and own.kind == "model" else None
+        if self.nested > MOST_NESTED:
+            return None
+        whole: tuple[Value, ...] = ()
+        if method is not None:
+            whole = tuple(option for event in self.facts.returns_of(method) for option in options(event.value))
+        elif isinstance(made, Call) and is_functional(made):
+            whole = options(made.argument(1, "outputs"))
+        outputs = inner_outputs(whole, places)
+        if not outputs or (not in_call and any(map(may_be_weight, outputs))):
+            return None
+        self.nested += 1
+        dtype = agreed(map(self._in_call, outputs))
+        self.nested -= 1
+        return dtype
 
     def _of_computed_output(self, model: Call, place: object) -> str | None:
         """The dtype of one output of a functional model that no layer is the last to make."""
