@@ -214,6 +214,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp201/flagged_head_made_by_a_subclass
     """,
     "texts_of_the_command_line": """
+        mp701/flagged_h5_of_keras2
         mp204/flagged_metric_given_a_policy mp309/flagged_asked_under_bfloat16
         mp309/flagged_asked_under_bfloat16_keras3 mp504/flagged_given_a_policy
         mp119/flagged_pictures
@@ -436,6 +437,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp107/clean_replaced_at_once mp405/flagged_asked_by_hasattr
     """,
     "from_absl": """
+        mp701/flagged_h5_of_keras2
         mp202/flagged_methods_that_keras_calls mp204/flagged_metric_given_a_policy
         mp309/flagged_asked_under_bfloat16 mp309/flagged_asked_under_bfloat16_keras3 mp504/flagged_given_a_policy
         mp119/flagged_pictures
@@ -476,6 +478,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp704/flagged_concrete_functions mp202/flagged_activation_functions
     """,
     "arguments_of_fire": """
+        mp701/flagged_h5_of_keras2
         mp309/flagged_asked_under_bfloat16
         mp104/flagged_failure_is_hidden
         mp119/flagged_inputs

@@ -1,11 +1,11 @@
 """A mixed_float16 model is loaded under another global policy, and further training has no loss scaling.
 
 ## Why it matters
-The file stores the policy of every layer, but not that of the model. After `load_model` under float32 the
-layers compute in float16, and the optimizer is a plain Adam (Keras 3.15, tf_keras 2.21, TensorFlow 2.15); so it
-is where they become part of a new model that is made under float32 (TensorFlow 2.10 as well). Gradients below
-3e-08 become 0, without any message. A program that continues a training has to set the policy before loading,
-just like the program that started it. A float16 layer that is frozen loses nothing.
+The file stores the policy of every layer, but not that of a Sequential or functional model. After `load_model`
+under float32 the layers compute in float16, and the optimizer is a plain Adam (Keras 3.15, tf_keras 2.21,
+TensorFlow 2.15); so it is where they become part of a new model that is made under float32 (TensorFlow 2.10 as
+well). Gradients below 3e-08 become 0, without any message. A program that continues a training has to set the
+policy before loading, just like the program that started it. A float16 layer that is frozen loses nothing.
 
 ## Flagged
 ```python
@@ -38,7 +38,8 @@ model.fit([[1.0, 2.0, 3.0, 4.0]], [[1.0]])
 
 ## Versions
 All. A LossScaleOptimizer that you made yourself is saved with the model and restored, and so is every wrapper
-in a .h5 file or a SavedModel of Keras 2. A compile() after load_model loses those too.
+in a .h5 file or a SavedModel of Keras 2. A compile() after load_model loses those too, unless the file has the
+model's own policy: a SavedModel of Keras 2 does, and a .keras file of a class of your own may.
 
 ## Where users met it
 Related: keras-team/keras#19752, tensorflow/tensorflow#62564.
@@ -54,6 +55,7 @@ from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.policy_settings import UNSURE
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import known, options
@@ -69,6 +71,7 @@ from mpdoctor.semantics.source.programs.saving.saved_files import (
     ending_of,
     loads,
     policies_in_file,
+    text_of,
     training_of,
     writers_of,
     written_elsewhere,
@@ -170,9 +173,22 @@ def _is_unscaled(facts: SourceFacts, load: Call) -> bool:
     compiled = [call for call in calls if call.method == "compile"]
     if len(compiled) == len(calls):
         return False  # compiled to be evaluated, perhaps
+    if compiled and _may_restore_policy(facts, load):
+        return False
     if compiled:
         return all(is_bare(call.argument(0, "optimizer"), call.open) for call in compiled)
     return _keeps_bare_optimizer(facts.keras, load) and _is_saved_with_bare_optimizer(facts, load)
+
+
+def _may_restore_policy(facts: SourceFacts, load: Call) -> bool:
+    """Whether compile() may see the policy that the model itself was saved with, and wrap the optimizer for it: that of
+    a SavedModel in Keras 2, and of a class of the user's, whose configuration has it."""
+    if any(class_of(model) is not None for model in writers_of(facts, load)):
+        return True
+    if facts.keras.is_keras3:
+        return False
+    path = load.argument(0, "filepath")
+    return not any(text.endswith((".h5", ".hdf5", ".keras")) for text in (ending_of(path), text_of(path)))
 
 
 def _is_unscaled_as_part(facts: SourceFacts, load: Call) -> bool:
