@@ -80,7 +80,10 @@ class WalkedFiles:
             self._look("walk", outlines.importers_of(self.choosing))
             mixed = self.mixed & set(files)
             importers = outlines.importers_of(mixed)
-            self._look("walk", (p for p in importers if outlines[p].may_compute or outlines[p].imports & self.mixed))
+            begins = importers - self.imported  # a program, which may get what is mixed from a package's `__init__`
+            with_package = {p for p in begins if not outlines[p].imports.isdisjoint(importers)}
+            computing = {p for p in importers if outlines[p].may_compute or outlines[p].imports & self.mixed}
+            self._look("walk", computing | with_package)
             mixed = self.mixed & set(files)
             reached = outlines.reached_from(mixed)
             self._look("walk", (p for p in reached if outlines[p].may_compute or outlines[p].imports & self.mixed))

@@ -67,6 +67,8 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp412/flagged_callback mp503/clean_sums_in_tests mp701/flagged_command_of_a_parser
         mp701/flagged_resumed_by_a_table
         mp207/flagged_both_cast mp401/flagged_model_for_others
+        mp207/flagged_both_cast
+        mp411/flagged_between_compile_and_fit
     """,
     "in_inner_functions": """
         mp104/clean_each_dtype_in_its_arm mp105/flagged_in_a_method_of_a_library mp106/clean_float16_in_name

@@ -56,7 +56,7 @@ from collections.abc import Iterator
 from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.knowledge.api_names import kind_of_class
+from mpdoctor.knowledge.api_names import ADDING_WEIGHTS, kind_of_class
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST, is_policy_in_force
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named, policies_named
 from mpdoctor.program.events import Call
@@ -106,7 +106,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def _states_of_metrics(facts: SourceFacts) -> Iterator[Finding]:
     """What metrics of the program's own count and sum in, over all batches of an epoch."""
-    for state in facts.method_calls("add_weight"):
+    for state in facts.method_calls(*ADDING_WEIGHTS):
         owner, given = state.context.owner or owner_of_weight(state), state.keyword("dtype")
         if owner is None or owner.kind != "metric" or given is None or asks_for_dtype(state.context):
             continue

@@ -46,7 +46,8 @@ class Average(keras.layers.Layer):
 ## Versions
 Weights from `add_weight`, and those of a layer inside (`self.conv.kernel.assign(…)`, measured in TensorFlow 2.4, 2.10
 and 2.15): Keras 2 up to TensorFlow 2.15, and tf_keras where a part is assigned (`scatter_nd_update`; tf_keras 2.21).
-`K.moving_average_update` of a weight raises up to TensorFlow 2.15. A `tf.Variable`, or a slice of one
+`K.moving_average_update` of a weight raises up to TensorFlow 2.15. A weight made with `experimental_autocast=False`:
+Keras 2 and tf_keras (TensorFlow 2.4, 2.10 and 2.15, tf_keras 2.21). A `tf.Variable`, or a slice of one
 (`self.queue[:8].assign(…)`): all.
 
 ## Where users met it
@@ -65,7 +66,7 @@ from mpdoctor.program.dtypes.layer_results import is_weight
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Item, Value, options
+from mpdoctor.program.values import Item, Value, known, options
 from mpdoctor.semantics.live.errors.dtype_errors import half_given_for_float32
 from mpdoctor.semantics.source.edits.casts import cast_argument
 from mpdoctor.semantics.source.edits.expressions import argument_text, safe_fix
@@ -136,7 +137,7 @@ def _moving_averages(facts: SourceFacts) -> Iterator[Finding]:
     number, and raises whatever the value's dtype (TensorFlow 2.4, 2.10, 2.15)."""
     for call in facts.calls_of("keras.backend.moving_average_update"):
         target = call.argument(0, "x")
-        if asks_for_dtype(call.context) or not runs_in_layer(facts, call.context) or not _all_are_weights(target):
+        if asks_for_dtype(call.context) or not runs_in_layer(facts, call.context) or not _all_are_read_in_half(target):
             continue
         if _stays_float32(facts, call, target):
             weight = argument_text(facts, call.location, "x", 0) or "the weight"
@@ -149,8 +150,15 @@ def _moving_averages(facts: SourceFacts) -> Iterator[Finding]:
             )
 
 
-def _all_are_weights(target: Value | None) -> bool:
-    return bool(options(target)) and all(map(is_weight, options(target)))
+def _all_are_read_in_half(target: Value | None) -> bool:
+    """Whether it is a weight on every path, and one that `call()` reads in 16 bits."""
+    return bool(options(target)) and all(
+        is_weight(option) and not _is_kept_from_casting(option) for option in options(target)
+    )
+
+
+def _is_kept_from_casting(weight: Value) -> bool:
+    return isinstance(weight, Call) and known(weight.keyword("experimental_autocast")) is False
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
@@ -181,6 +189,8 @@ def _is_float32_variable(facts: SourceFacts, call: Call, target: Value) -> bool:
     if not isinstance(target, Call):
         return False
     if is_weight(target):
+        if not facts.keras.is_keras3 and _is_kept_from_casting(target):
+            return facts.dtype_of(target) in ("float32", "variable")  # a plain tf.Variable, which casts nothing
         casts = facts.keras.is_keras3 or (facts.keras.package != "tf.keras" and "scatter" not in call.method)
         return not casts and facts.dtype_of(target) == "autocast" and not is_stored_as_computed(facts, target)
     return is_raw_variable_of_layer(facts, target) and facts.dtype_of(target) == "float32"

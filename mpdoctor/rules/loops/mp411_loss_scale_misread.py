@@ -35,22 +35,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import chain
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import FITTING
 from mpdoctor.knowledge.wrapper_api import APPLYING, ONCE_BUILT, SCALING, WRAPPER_LACKS
 from mpdoctor.program.events import Call, Read
-from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Instance
-from mpdoctor.program.values import Api, Attribute, Collection, is_api, options, walk
+from mpdoctor.program.values import Api, Attribute, Collection, is_api, options
 from mpdoctor.semantics.source.edits.attributes import attribute_renamed
 from mpdoctor.semantics.source.edits.expressions import argument_at, call_of, put_around, replaced, safe_fix, text_of
 from mpdoctor.semantics.source.optimizers.attribute_access import reads, scales_in_keras2
 from mpdoctor.semantics.source.optimizers.scaling import scales
-from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, wrapped
+from mpdoctor.semantics.source.optimizers.unbuilt_wrappers import is_unbuilt
+from mpdoctor.semantics.source.optimizers.wrappers import wrapped
 from mpdoctor.semantics.source.programs.backends import may_run_on_another_backend
 from mpdoctor.semantics.source.programs.running_functions import functions_around, surrounding
 from mpdoctor.semantics.wording import place_of, receiver_text, text_at
@@ -64,7 +63,6 @@ BUILDING = ("apply", "apply_gradients", "minimize", "build", "stateless_apply")
 BEGINNING = ("on_train_begin", "on_epoch_begin", "on_train_batch_begin", "on_batch_begin")
 TRAINING = (*FITTING, "train_step", "make_train_function")
 STRATEGIES = ("tensorflow.distribute.", "keras.distribution.")
-LEAVES_UNBUILT = ("scale_loss", "print", "isinstance", "type", "id", "repr", "str")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -164,8 +162,7 @@ def _each_scaled(facts: SourceFacts, call: Call) -> Fix | None:
 
 def _not_built(facts: SourceFacts) -> Iterator[Finding]:
     for read in reads(facts, ONCE_BUILT):
-        made = _wrapper_made_before(facts, read)
-        if made is None or read.context.guarded or read.is_called or _is_used(facts, made, read):
+        if read.context.guarded or read.is_called or not is_unbuilt(facts, read):
             continue
         of = _of(facts, read)
         yield Finding(
@@ -254,28 +251,6 @@ def _may_build_elsewhere(facts: SourceFacts) -> bool:
     names = (call.callee.name for call in facts.library_calls if isinstance(call.callee, Api))
     is_distributed = any(name.startswith(STRATEGIES) for name in names)
     return any(True for _ in builds) or any(True for _ in loads) or is_distributed
-
-
-def _wrapper_made_before(facts: SourceFacts, read: Read) -> Call | None:
-    """The LossScaleOptimizer that is read, where the program makes it and goes straight on to the read."""
-    makers = options(read.of)
-    made = next((call for call in facts.calls_of(WRAPPER) if len(makers) == 1 and call is makers[0]), None)
-    if made is None or read.context.run or read.context.loops:
-        return None
-    return made if made.context.branches == read.context.branches else None
-
-
-def _is_used(facts: SourceFacts, made: Call, read: Read) -> bool:
-    """Whether anything in between may have built the optimizer, or passed it to code that may. A user's object that
-    stores it does nothing with it before a method of that object is called."""
-    around = set(read.context.callers)  # the calls in progress at the read, whose bodies have run only in part
-    calls = (call for call in facts.calls if made.order < call.order < read.order and call.location not in around)
-    touched = (value for call in calls if call.method not in LEAVES_UNBUILT for value in (call.receiver, *call.given))
-    writes = [write for write in facts.writes if made.order < write.order < read.order]
-    keeping = [write for write in writes if class_of(write.of) is not None and write.value is made]
-    kept = (write.value for write in writes if write not in keeping)
-    holders = {id(made), *(id(write.of) for write in keeping)}
-    return any(id(part) in holders for value in chain(touched, kept) for part in walk(value))
 
 
 def _several_losses(facts: SourceFacts) -> Iterator[Finding]:

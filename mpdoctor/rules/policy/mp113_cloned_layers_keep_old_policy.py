@@ -80,7 +80,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         originals.setdefault(id(call), (call, []))[1].append(model)
     for call, models in originals.values():
         before = [policies_inside(facts, model) for model in models]
-        now = _policies_that_differ(facts, call, before)
+        was_made_under_them = all(facts.policies_at(model) == facts.policies_at(call) for model in models)
+        now = [] if was_made_under_them else _policies_that_differ(facts, call, before)
         if not call.context.guarded and now:
             yield Finding(
                 f"The global policy {'is' if len(facts.policies_at(call)) == 1 else 'can be'} {now[0] or 'float32'} "

@@ -2,10 +2,10 @@
 
 ## Why it matters
 The line raises: `Keyword argument not understood`, `Unrecognized keyword arguments passed to Dense`,
-`Invalid keyword argument(s) in compile()`. A layer takes a policy as its `dtype`. An optimizer and compile() know
-nothing of precision: under the policy mixed_float16 compile() makes the LossScaleOptimizer by itself. In Keras 3 alone
-an optimizer has a `loss_scale_factor`, compile() has `auto_scale_loss`, and losses and `Model(inputs, outputs)` have
-a `dtype`.
+`Invalid keyword argument(s) in compile()`. A layer takes a policy as its `dtype`, and no `compute_dtype` or
+`variable_dtype` beside it. An optimizer and compile() know nothing of precision: under the policy mixed_float16
+compile() makes the LossScaleOptimizer by itself. In Keras 3 alone an optimizer has a `loss_scale_factor`, compile()
+has `auto_scale_loss`, and losses and `Model(inputs, outputs)` have a `dtype`.
 
 ## Flagged
 ```python
@@ -52,13 +52,14 @@ from mpdoctor.semantics.source.programs.models import is_model
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
 OF_LAYERS = ("dtype_policy", "policy")  # in the place of `dtype`
+OF_POLICIES = ("compute_dtype", "variable_dtype")
 NOWHERE = {
-    "layer": OF_LAYERS,
+    "layer": (*OF_LAYERS, *OF_POLICIES),
     "optimizer": ("loss_scale", "dtype"),
     "compile": ("loss_scale", "mixed_precision"),
     "network": ("dtype", *OF_LAYERS),
     "keras.Sequential": ("dtype", *OF_LAYERS),
-    POLICY: ("compute_dtype", "variable_dtype"),
+    POLICY: OF_POLICIES,
 }
 IN_KERAS3 = {
     "optimizer": ("loss_scale_factor",),
@@ -70,6 +71,8 @@ ARGUMENTS = frozenset(name for table in (NOWHERE, IN_KERAS3) for names in table.
 SET_POLICY = 'Set the policy before the model is made, `set_global_policy("mixed_float16")`'
 HELP = {
     "layer": "Call it `dtype`: a layer takes a policy as its dtype.",
+    "part of a policy": 'Leave it out: a layer takes a policy as its dtype, and `dtype="mixed_float16"` computes in '
+    "float16 and keeps float32 weights.",
     "loss_scale": "Leave it out: under the policy mixed_float16 compile() makes a LossScaleOptimizer around the "
     "optimizer. In a loop of your own make it yourself: `LossScaleOptimizer(optimizer)`.",
     "optimizer": "Leave it out: an optimizer keeps its variables in the dtype of the weights.",
@@ -120,6 +123,8 @@ def _kind(call: Call) -> str:
         return ""  # MP310 knows what it takes
     if name in NOWHERE:
         return name
+    if name == "keras.layers.InputLayer":
+        return ""  # in Keras 3 it takes whatever it is given
     kind = kind_of_class(name) or ""
     return kind if kind != "layer" or name.startswith("keras.layers.") else ""
 
@@ -136,11 +141,13 @@ def _help(kind: str, name: str) -> str:
         return HELP[name]
     if kind == "optimizer" and name == "loss_scale":
         return HELP["loss_scale"]
+    if kind == "layer" and name in OF_POLICIES:
+        return HELP["part of a policy"]
     return HELP["model" if kind in ("keras.Sequential", "keras.Model") else kind]
 
 
 def _fix(facts: SourceFacts, call: Call, kind: str, name: str) -> Fix | None:
-    if kind == "layer":
+    if kind == "layer" and name in OF_LAYERS:
         taken = call.keyword("dtype") is not None
         return None if taken else safe_fix("Call it dtype", keyword_renamed(facts, call.location, name, "dtype"))
     if kind in ("keras.Sequential", "keras.Model", "loss") or (kind, name) == ("optimizer", "dtype"):

@@ -262,6 +262,42 @@ def test_a_policy_that_a_function_of_another_file_leaves_is_told_by_the_program(
         assert [(finding["path"], finding["line"]) for finding in found] == [("settings.py", line) for line in lines]
 
 
+TRAINER = """import keras
+from .layers import network
+
+
+class Trainer:
+    def __init__(self, settings):
+        if settings["bits"] == 16:
+            keras.config.set_dtype_policy("mixed_float16")
+        self.model = network(8)
+"""
+GRID = """import keras
+import tensorflow as tf
+
+
+class Grid(keras.layers.Layer):
+    def call(self, inputs):
+        return inputs + tf.linspace(0.0, 1.0, 8)[None, :, None]
+
+
+def network(length):
+    inputs = keras.Input((length, 2))
+    return keras.Model(inputs, keras.layers.Dense(1, dtype="float32")(Grid()(inputs)))
+"""
+
+
+@pytest.mark.parametrize("bits", [16, 32])
+def test_a_program_gets_what_sets_its_policy_from_a_package(tmp_path: Path, bits: int) -> None:
+    """It names no library itself, and only the package's `__init__` imports the file that sets a policy."""
+    main = f"from mine import Trainer\n\nTrainer({{'bits': {bits}}}).model.summary()\n"
+    package = {"mine/__init__.py": "from .trainer import Trainer\n", "mine/trainer.py": TRAINER, "mine/layers.py": GRID}
+    write(tmp_path, {"main.py": main, **package})
+    for target in (".", "main.py"):
+        found = check("--static", target, "--select", "MP202", "--keras=3", directory=tmp_path).report["findings"]
+        assert [(one["path"], one["line"]) for one in found] == ([("mine/layers.py", 7)] if bits == 16 else []), target
+
+
 POLICIES = (
     "import keras\n\n\ndef policy_for(name):\n    return keras.DTypePolicy({'half': 'mixed_float16'}.get(name, name))\n"
 )
