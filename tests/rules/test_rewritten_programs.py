@@ -67,7 +67,6 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp412/flagged_callback mp503/clean_sums_in_tests mp701/flagged_command_of_a_parser
         mp701/flagged_resumed_by_a_table
         mp207/flagged_both_cast mp401/flagged_model_for_others
-        mp207/flagged_both_cast
         mp411/flagged_between_compile_and_fit
     """,
     "in_inner_functions": """
