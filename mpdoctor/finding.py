@@ -18,6 +18,8 @@ from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.recorded.run_facts import RunSeries
 
+NO_RUN = ("MP002", "MP003", "MP004")  # the codes of findings that say why nothing, or not all, was run
+
 
 class Severity(str, Enum):
     """How bad it is. ERROR: it raises, or training is silently wrong. WARNING: accuracy or speed is probably

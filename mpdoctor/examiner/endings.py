@@ -25,35 +25,43 @@ class NoModel(Exception):
 
 
 def tell_how_it_ended(session: Session, error: BaseException, seconds: float) -> None:
-    """Tell of an exception that left the program, `seconds` after its start. A training under way is concluded."""
-    if isinstance(error, SystemExit) and session.training is None:
+    """Tell of an exception that left the program, `seconds` after its start. Where a training was under way, it is
+    concluded, and with it the process."""
+    training = session.training
+    if isinstance(error, SystemExit):
+        if training is not None:
+            training.conclude("script")
         _say_it_exited(session, error)
-        return
-    if isinstance(error, SystemExit) and session.training is not None:
-        session.training.conclude("script")
-    if session.training is None and session.has_trained:
+    elif training is None and session.has_trained:
         session.events.send(StoppedAfterTraining(first_line(error)))  # which may come of a fit() that was cut short
-        return
-    if isinstance(error, NoModel):
+    elif isinstance(error, NoModel):
         session.fail(
             FailureFacts("exited", "script", exit_code=0, message="The script ended.", caught=caught_exceptions())
         )
-        return
-    during = _stage_of_error(session, error)
-    failure = replace(
-        failure_under_watch(session, error, during),
-        kind="unusable" if _is_unusable(error) else "raised",
-        saw_model=bool(session.models()),
-        seconds=seconds,
-    )
-    if session.training is not None and _is_behind_loop(session.training, error):
-        if not _is_of_training_or_precision(failure):
-            session.events.send(StoppedAfterTraining(first_line(error)))
-            session.training.conclude("script")
-        failure = replace(failure, during="behind")
-        session.training.tell_end_of_loop()
-        session.fail(with_own_path(session.request, failure))
-        return
+    else:
+        failure = replace(
+            failure_under_watch(session, error, _stage_of_error(session, error)),
+            kind="unusable" if _is_unusable(error) else "raised",
+            saw_model=bool(session.models()),
+            seconds=seconds,
+        )
+        if training is not None and _is_behind_loop(training, error):
+            _tell_of_error_behind_loop(session, training, error, failure)
+        else:
+            _tell_of_error(session, error, failure)
+
+
+def _tell_of_error_behind_loop(
+    session: Session, training: Training, error: BaseException, failure: FailureFacts
+) -> None:
+    if not _is_of_training_or_precision(failure):
+        session.events.send(StoppedAfterTraining(first_line(error)))
+        training.conclude("script")
+    training.tell_end_of_loop()
+    session.fail(with_own_path(session.request, replace(failure, during="behind")))
+
+
+def _tell_of_error(session: Session, error: BaseException, failure: FailureFacts) -> None:
     if session.training is not None and _is_between_steps(session.training, error):
         failure = replace(failure, during="between")
     if session.training is None and failure.under_tape and session.request.probe:
@@ -62,7 +70,7 @@ def tell_how_it_ended(session: Session, error: BaseException, seconds: float) ->
         session.training = training_of_failed_loop(session, error, failure)
     if session.training is not None:
         session.training.conclude("failed", failure)
-    if during != "loading":  # what a file that cannot be loaded leaves behind is half a model
+    if failure.during != "loading":  # what a file that cannot be loaded leaves behind is half a model
         session.tell_models()
     session.fail(with_own_path(session.request, failure))
 

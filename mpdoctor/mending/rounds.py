@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from mpdoctor.finding import Diagnosis, Edit, Finding
+from mpdoctor.finding import NO_RUN, Diagnosis, Edit, Finding
 from mpdoctor.fixes.choices import Sources
 from mpdoctor.mending.answers import Answer, Proposed
 from mpdoctor.mending.draft import CannotEdit, Draft, Proposal
@@ -25,7 +25,6 @@ from mpdoctor.mending.health import (
 from mpdoctor.mending.intended_dtypes import without_intended
 
 MOST_ROUNDS = 6
-OF_ENDS = ("MP002", "MP003", "MP004")  # the program came to no training
 NO_DEFECTS: Counter[Defect] = Counter()
 
 Contents = Mapping[Path, bytes]  # what stands in files in the place of what lies on the disk
@@ -116,7 +115,7 @@ class MendLoop:
     def _what_stopped_it(self, before: State, after: State) -> list[Finding]:
         known = [(finding.code, finding.message) for state in (before, after) for finding in state.diagnosis.findings]
         findings = [finding for diagnosis, _ in self._seen.values() for finding in diagnosis.findings]
-        ends = {(end.code, end.message): end for end in findings if end.code in OF_ENDS}
+        ends = {(end.code, end.message): end for end in findings if end.code in NO_RUN}
         return [finding for key, finding in ends.items() if key not in known]
 
     # --- rounds -------------------------------------------------------------------------------------------------------

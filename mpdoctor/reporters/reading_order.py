@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from mpdoctor.finding import Diagnosis, Finding, Severity, Stage
+from mpdoctor.finding import NO_RUN, Diagnosis, Finding, Severity, Stage
 
-NO_RUN = ("MP002", "MP003", "MP004")  # the rules of why nothing, or not all, was run
 OF_A_RUN = (*NO_RUN, "MP9")  # the rules of what the examined program did, and not of its source
 
 

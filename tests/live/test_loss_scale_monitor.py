@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 from checking import needs_keras
 from environments import ENVIRONMENTS, Environment, needs_environment
-from live_checks import ROOT, checks_of, found_by
+from live_checks import ROOT, checks_of, found_by, run_of_example
 
 SCRIPT = ROOT / "tests" / "support" / "live_loss_scale_monitor.py"
 CHECKS = checks_of(SCRIPT)
@@ -50,16 +49,7 @@ def test_it_does_so_in_older_kerases(environment: Environment) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("keras", KERASES)
 def test_the_run_of_its_page_is_shown(keras: str, tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "monitor.md").read_text(encoding="utf-8")
-    example = page.partition("```python\n")[2].partition("```")[0]
-    done = subprocess.run(
-        [sys.executable, "-c", example],
-        env={**os.environ, "TF_USE_LEGACY_KERAS": "1" if keras == "tf_keras" else "0"},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_of_example("monitor.md", keras, tmp_path)
     assert "Nothing is trained:" in done.stderr, done.stderr[-2000:]
     shown = subprocess.run(
         [sys.executable, "-m", "mpdoctor", "show", "run.mpdoctor"],

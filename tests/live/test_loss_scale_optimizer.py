@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import ast
-import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from checking import needs_keras
 from environments import ENVIRONMENTS, Environment, needs_environment
+from live_checks import ROOT, checks_of, found_by, run_of_example
 
-ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "tests" / "support" / "live_loss_scaling.py"
-CHECKS = [
-    node.name[len("check_") :]
-    for node in ast.parse(SCRIPT.read_text(encoding="utf-8")).body
-    if isinstance(node, ast.FunctionDef) and node.name.startswith("check_")
-]
+CHECKS = checks_of(SCRIPT)
 OLDER = [environment for environment in ENVIRONMENTS if environment.python is not None]
 COMPARED = [name for name in CHECKS if name.startswith("same_as_own")]
 # They train models, or have XLA compile.
@@ -51,20 +43,6 @@ def counted(names: list[str], sequences: dict[str, int]) -> list[str]:
     return [f"{name}={sequences[name]}" if name in sequences else name for name in names]
 
 
-def run(python: str, keras: str, *arguments: str) -> dict[str, str]:
-    """What each check found, "" for nothing: all in one process, which imports TensorFlow once."""
-    done = subprocess.run(
-        [python, str(SCRIPT), *arguments],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "TF_USE_LEGACY_KERAS": "1" if keras == "tf_keras" else "0"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
-    return found
-
-
 @pytest.fixture
 def seed(pytestconfig: pytest.Config) -> str:
     """Of the random sequences: other ones with each commit."""
@@ -76,13 +54,15 @@ def seed(pytestconfig: pytest.Config) -> str:
 def test_it_does_so_in_the_newest_keras(keras: str, seed: str) -> None:
     """200 sequences in a graph, 10 on two replicas and 2 eagerly."""
     asked = counted(SHORT, ALWAYS)
-    assert run(sys.executable, keras, *asked, "--sequences", "2", "--seed", seed) == dict.fromkeys(SHORT, "")
+    found = found_by(SCRIPT, sys.executable, keras, (*asked, "--sequences", "2", "--seed", seed))
+    assert found == dict.fromkeys(SHORT, "")
 
 
 @pytest.mark.slow
 @every_keras
 def test_it_trains_and_saves_in_the_newest_keras(keras: str, seed: str) -> None:
-    assert run(sys.executable, keras, *LONG, "--sequences", "2", "--seed", seed) == dict.fromkeys(LONG, "")
+    found = found_by(SCRIPT, sys.executable, keras, (*LONG, "--sequences", "2", "--seed", seed))
+    assert found == dict.fromkeys(LONG, "")
 
 
 @pytest.mark.environments
@@ -90,7 +70,7 @@ def test_it_trains_and_saves_in_the_newest_keras(keras: str, seed: str) -> None:
     "environment", [pytest.param(older, marks=needs_environment(older), id=older.keras) for older in OLDER]
 )
 def test_it_does_so_in_older_kerases(environment: Environment, seed: str) -> None:
-    found = run(str(environment.python), environment.keras, "--sequences", "10", "--seed", seed)
+    found = found_by(SCRIPT, str(environment.python), environment.keras, ("--sequences", "10", "--seed", seed))
     assert found == dict.fromkeys(CHECKS, "")
 
 
@@ -99,21 +79,12 @@ def test_it_does_so_in_older_kerases(environment: Environment, seed: str) -> Non
 def test_scale_counter_and_weights_are_those_of_keras_own(keras: str, seed: str, pytestconfig: pytest.Config) -> None:
     """With --whole-tables 10,000 of each."""
     asked = COMPARED if pytestconfig.option.whole_tables else counted(COMPARED, SLOWLY)
-    found = run(sys.executable, keras, *asked, "--sequences", "10000", "--seed", seed)
+    found = found_by(SCRIPT, sys.executable, keras, (*asked, "--sequences", "10000", "--seed", seed))
     assert found == dict.fromkeys(COMPARED, "")
 
 
 @pytest.mark.slow
 @every_keras
 def test_the_example_of_its_page_runs(keras: str, tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
-    example = page.partition("```python\n")[2].partition("```")[0]
-    done = subprocess.run(
-        [sys.executable, "-c", example],
-        env={**os.environ, "TF_USE_LEGACY_KERAS": "1" if keras == "tf_keras" else "0"},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_of_example("training.md", keras, tmp_path)
     assert done.stdout.splitlines()[-1:] == ["loss scale 32768.0"], done.stderr[-2000:]

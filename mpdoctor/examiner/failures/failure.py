@@ -38,9 +38,8 @@ def failure_under_watch(session: Session, error: BaseException, during: During) 
     failure = failure_from_exception(error, during)
     if session.keras is None:
         return failure
-    from mpdoctor.examiner.failures.operands import (
-        operands_of_line,  # it needs TensorFlow, which the program may not have
-    )
+    # It needs TensorFlow, which the program may not have.
+    from mpdoctor.examiner.failures.operands import operands_of_line
 
     layer = session.layer_hooks.layer_of_error(error)
     failed = session.layer_hooks.failed

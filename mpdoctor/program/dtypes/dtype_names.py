@@ -1,17 +1,18 @@
-"""What names dtypes and policies: strings, the dtypes of libraries, policies that are made by name."""
+"""What names dtypes and policies: strings, the dtypes of libraries, policies that are made by name; and `Dtypes`, which
+the modules of this package ask for the dtypes of values."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Callable
+from typing import Callable, Iterable, Protocol, Sequence
 
+from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.api_names import POLICY, public_name
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
+from mpdoctor.program.user_definitions import FunctionFacts
 from mpdoctor.program.values import Api, Attribute, Known, Value, agreed, by_default, is_api, options
 
-if TYPE_CHECKING:
-    from mpdoctor.program.dtypes.library_results import Dtypes
-
+Returned = Callable[[FunctionFacts], Sequence[Value]]
 AUTOCAST = "autocast"
 """The dtype of what Keras casts to a layer's compute dtype before `call()`, of a layer's weights inside
 `call()`, and of the output of a layer that follows the global policy: 16 bits under a mixed policy, float32
@@ -43,6 +44,27 @@ GLOBAL_POLICY = ("keras.mixed_precision.global_policy", "keras.config.dtype_poli
 _PLACES = ("tensorflow", "numpy", "builtins")
 _OF_A_DTYPE = ("name", "base_dtype", "as_numpy_dtype")
 DEEPEST = 40  # questions, each asked to answer the one before
+
+
+class Dtypes(Protocol):
+    """An interface: what answers for the dtypes of values, as `tensor_dtypes` does."""
+
+    keras: Keras | None
+    returned: Returned | None
+    hands_on_dtypes: bool
+    """Whether the `**options` that a layer is made with may hold a `dtype`."""
+
+    def named(self, value: Value | None, depth: int) -> str | None: ...
+
+    def of(self, value: Value | None, depth: int) -> str | None: ...
+
+    def agreed(self, values: Iterable[Value | None], depth: int) -> str | None: ...
+
+    def of_result(self, function: FunctionFacts, depth: int) -> str | None: ...
+
+    def of_result_for_autocast(self, function: FunctionFacts, depth: int) -> str | None: ...
+
+    def with_autocast(self, function: FunctionFacts) -> Dtypes: ...
 
 
 def policies_by_name(value: Value | None, named: Callable[[Value], str | None]) -> tuple[str, ...]:

@@ -6,8 +6,14 @@ from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.result_dtypes import INTEGER_LAYERS, OVERRIDDEN_METHODS, UNCERTAIN_LAYERS
-from mpdoctor.program.dtypes.dtype_names import AUTOCAST, VARIABLE, is_policy_in_force, policies_by_name
-from mpdoctor.program.dtypes.library_results import Dtypes, Returned
+from mpdoctor.program.dtypes.dtype_names import (
+    AUTOCAST,
+    VARIABLE,
+    Dtypes,
+    Returned,
+    is_policy_in_force,
+    policies_by_name,
+)
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Parameter

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Callable, Iterable, Protocol, Sequence
+from typing import Callable, Sequence
 
 from mpdoctor.facts.half_dtypes import HALF
-from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.result_dtypes import (
     ALWAYS_FLOAT32,
@@ -30,14 +29,13 @@ from mpdoctor.knowledge.dtypes.result_dtypes import (
 )
 from mpdoctor.program.command_line import without_command_line
 from mpdoctor.program.dtypes.array_dtypes import dtype_of_array
-from mpdoctor.program.dtypes.dtype_names import AUTOCAST
+from mpdoctor.program.dtypes.dtype_names import AUTOCAST, Dtypes
 from mpdoctor.program.dtypes.promotion import are_integers, dtype_by_others, promoted
 from mpdoctor.program.dtypes.python_numbers import are_floats, kind_of_number, leaves, spread
 from mpdoctor.program.events import Call
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
 from mpdoctor.program.values import Api, Value, agreed, known, options
 
-Returned = Callable[[FunctionFacts], Sequence[Value]]
 WIDE = ("float32", "float64", "int32", "int64", "bool")
 _OF_TENSORS = ("tensorflow", "tensorflow.signal", "keras.ops")
 _REFUSING = tuple(f"tensorflow.{name}" for name in ("matmul", "linalg.matmul", "concat", "stack"))  # mixed dtypes
@@ -50,27 +48,6 @@ _ALIKE = {
     **dict.fromkeys(("keras.activations", "operator"), "tensorflow"),
     **dict.fromkeys(("keras.backend", "keras.ops.numpy", "keras.ops.nn", "keras.random"), "keras.ops"),
 }
-
-
-class Dtypes(Protocol):
-    """Interface of what the functions here ask for the dtypes of their arguments."""
-
-    keras: Keras | None
-    returned: Returned | None
-    hands_on_dtypes: bool
-    """Whether the `**options` that a layer is made with may hold a `dtype`."""
-
-    def named(self, value: Value | None, depth: int) -> str | None: ...
-
-    def of(self, value: Value | None, depth: int) -> str | None: ...
-
-    def agreed(self, values: Iterable[Value | None], depth: int) -> str | None: ...
-
-    def of_result(self, function: FunctionFacts, depth: int) -> str | None: ...
-
-    def of_result_for_autocast(self, function: FunctionFacts, depth: int) -> str | None: ...
-
-    def with_autocast(self, function: FunctionFacts) -> Dtypes: ...
 
 
 def dtype_of_library_call(dtypes: Dtypes, name: str, call: Call, depth: int) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from mpdoctor.facts.versions import Keras
 from mpdoctor.program.context import Context
-from mpdoctor.program.dtypes.library_results import Returned
+from mpdoctor.program.dtypes.dtype_names import Returned
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_of
 from mpdoctor.program.values import Earlier, Value
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.knowledge.dtypes.result_dtypes import KEEPING_INTEGERS, TAKING_FLOATS_FOR_FLOAT32
 from mpdoctor.program.dtypes.array_dtypes import dtype_of_array
-from mpdoctor.program.dtypes.dtype_names import AUTOCAST
+from mpdoctor.program.dtypes.dtype_names import AUTOCAST, Dtypes
 from mpdoctor.program.dtypes.python_numbers import are_floats, is_number, kind_of_number, leaves, may_be_floats, spread
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Collection, Value, agreed, options
-
-if TYPE_CHECKING:
-    from mpdoctor.program.dtypes.library_results import Dtypes
 
 WHOLE = frozenset(("int32", "int64", "bool"))
 

@@ -1,4 +1,4 @@
-"""Which findings have fixes, in words."""
+"""Which findings have fixes, in words, and the lines as a fix would leave them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import shlex
 from collections.abc import Iterable
 from pathlib import PurePath
 
-from mpdoctor.finding import Diagnosis, Finding, Severity
+from mpdoctor.facts.location import Location
+from mpdoctor.finding import Diagnosis, Excerpt, Finding, Severity
 
 MENDED_FILES = ("keras-file", "hdf5-file")  # kinds of saved models of which `mend` makes another file
 
@@ -40,3 +41,40 @@ def how_to_mend_file(diagnosis: Diagnosis) -> str:
     if not diagnosis.count(Severity.ERROR) + diagnosis.count(Severity.WARNING):
         return ""
     return f"a mended copy: mpdoctor mend {shlex.quote(target.id)} --output new{PurePath(target.id).suffix}"
+
+
+def fixed_lines(finding: Finding) -> list[str]:
+    """The lines that the fix changes as it leaves them; [] where not all of them are at hand."""
+    excerpt, fix, place = finding.excerpt, finding.fix, finding.location
+    if excerpt is None or fix is None or place is None:
+        return []
+    edits = sorted(fix.edits, key=lambda edit: edit.location)
+    if not all(_lies_in(edit.location, place, excerpt) for edit in edits):
+        return []
+    first = min(edit.location.line for edit in edits)
+    last = max(edit.location.end_line for edit in edits)
+    text = "\n".join(excerpt.lines[first - excerpt.first_line : last - excerpt.first_line + 1])
+    starts = _starts(text, first)
+    for edit in reversed(edits):
+        span = edit.location
+        start, end = starts[span.line] + span.column - 1, starts[span.end_line] + span.end_column - 1
+        text = text[:start] + edit.text + text[end:]
+    return text.split("\n")
+
+
+def _lies_in(span: Location, place: Location, excerpt: Excerpt) -> bool:
+    last = excerpt.first_line + len(excerpt.lines) - 1
+    lines = excerpt.first_line <= span.line <= span.end_line <= last
+    if not lines or (span.path, span.cell) != (place.path, place.cell):
+        return False
+    # a line that is too long to be shown is cut
+    return span.end_column - 1 <= len(excerpt.lines[span.end_line - excerpt.first_line])
+
+
+def _starts(text: str, first: int) -> dict[int, int]:
+    """The index in the text at which each line begins, by line number."""
+    starts, at = {}, 0
+    for number, line in enumerate(text.split("\n"), first):
+        starts[number] = at
+        at += len(line) + 1
+    return starts

@@ -83,7 +83,7 @@ HELP_IN_STEP = (
 ORDINARY = ("training", "mask", "sample_weight")
 
 
-class CastByName(NamedTuple):
+class _CastByName(NamedTuple):
     """A call that casts to a 16-bit dtype or makes a tensor in one, `given` by name."""
 
     call: Call
@@ -119,7 +119,7 @@ def _in_steps(facts: SourceFacts, reported: set[Location]) -> Iterator[Finding]:
             yield _finding(dtype, of_cast=True, instead=HELP_IN_STEP, location=place, fix=None, raises=True)
 
 
-def _casts_by_name(facts: SourceFacts, losses: set[int]) -> Iterator[CastByName]:
+def _casts_by_name(facts: SourceFacts, losses: set[int]) -> Iterator[_CastByName]:
     for call, dtype, given in (*_casts(facts), *_made(facts)):
         if dtype not in HALF or _is_of_a_tensor(given) or _is_conditional(call.context):
             continue
@@ -127,7 +127,7 @@ def _casts_by_name(facts: SourceFacts, losses: set[int]) -> Iterator[CastByName]
         if not (is_loss and is_cast(call)) and not _is_in_a_layer_of_any_dtype(facts, call):
             continue
         if not is_cast_to(facts, call, (AUTOCAST, "float32", "float64", "int32", "int64")):
-            yield CastByName(call, dtype, given, is_loss)
+            yield _CastByName(call, dtype, given, is_loss)
 
 
 def _met_in_steps(facts: SourceFacts) -> Iterator[tuple[Call, str]]:

@@ -84,7 +84,7 @@ FAR_BEYOND = "which is still far beyond the others"
 SMALL_ENOUGH = 10000.0  # a larger one could leave float16's range when a score of the same sign is added
 
 
-class Product(NamedTuple):
+class _Product(NamedTuple):
     """A product that overflows in 16 bits.
 
     event
@@ -151,7 +151,7 @@ def _help_for_any_factor(is_added: bool) -> str:
     return HELP_FOR_ANY_FACTOR + (IF_ADDED if is_added else IF_USED)
 
 
-def _products_beyond_half(facts: SourceFacts) -> Iterator[Product]:
+def _products_beyond_half(facts: SourceFacts) -> Iterator[_Product]:
     """What is multiplied in 16 bits by more than these hold: a mask, what is then added to 16-bit scores, or another
     16-bit value."""
     precision = precision_of(facts)
@@ -162,7 +162,7 @@ def _products_beyond_half(facts: SourceFacts) -> Iterator[Product]:
         masks_out = is_mask(facts, other) or is_named_mask(facts, event, other)
         is_added = _dtype_of_sum(facts, precision, event) is not None
         if masks_out or is_added or _is_value_in_half(precision, event, constant, other):
-            yield Product(event, constant, masks_out, is_added, dtype)
+            yield _Product(event, constant, masks_out, is_added, dtype)
 
 
 def _is_value_in_half(precision: Precision, event: Operation | Call, constant: Value, other: Value) -> bool:

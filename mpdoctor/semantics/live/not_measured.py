@@ -22,8 +22,7 @@ def not_looked_in(training: TrainingFacts) -> Iterator[tuple[str, str]]:
         yield _RULES.get(measurement, measurement), reason
     scales = [step.loss_scale for step in training.steps if step.loss_scale is not None]
     is_low = bool(scales) and 0 < max(scales) <= LOW_SCALE and training.ended != "failed"
-    in_float16 = any(layer.compute_dtype == "float16" for layer in training.model.layers)
-    if is_low and in_float16 and training.reference is None:
+    if is_low and training.model.computes_in_float16 and training.reference is None:
         yield (
             "MP906",
             f"at this loss scale gradients below {flushed_below(max(scales))} become 0 in float16, and only "

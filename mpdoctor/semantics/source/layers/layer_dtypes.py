@@ -1,4 +1,9 @@
-"""The dtype in which a layer computes: by its own `dtype`, or by the policy in force where it is made."""
+"""The dtype in which a layer computes: by its own `dtype`, or by the policy in force where it is made.
+
+Rules ask `half_dtype_of_layer`, which says 16 bits alone, and only of a layer that casts what it is given. Dtypes of
+tensors are worked out with `LayerDtypes`, which says float32 as well and looks into wrappers; both know the user's own
+classes. (Whether the *output* is 16-bit, `output_dtypes.py` says.)
+"""
 
 from __future__ import annotations
 
