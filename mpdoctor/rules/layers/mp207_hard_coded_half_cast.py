@@ -45,7 +45,6 @@ leondgarse/keras_cv_attention_models#122, keras-team/keras-core#815.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from mpdoctor.facts.half_dtypes import HALF, HALF_POLICIES, SIXTEEN_BITS
 from mpdoctor.facts.location import Location
@@ -83,31 +82,20 @@ HELP_IN_STEP = (
 ORDINARY = ("training", "mask", "sample_weight")
 
 
-class _CastByName(NamedTuple):
-    """A call that casts to a 16-bit dtype or makes a tensor in one, `given` by name."""
-
-    call: Call
-    dtype: str
-    given: Value
-    in_loss: bool
-
-
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
     losses = _loss_functions(facts)
-    by_name = list(_casts_by_name(facts, losses))
-    for call, dtype, given, in_loss in by_name:
-        together = [cast.call for cast in by_name if cast.in_loss and _are_of_one_function(cast.call, call)]
-        in_helper = in_loss and not _stands_in_a_loss(facts, call, losses)
-        fix = None if in_helper else _fix_in_loss(facts, together) if in_loss else _fix(facts, call)
-        instead = _instead(facts, call, dtype, given, in_loss)
+    casts_by_name = list(_casts_by_name(facts, losses))
+    for call, dtype, given, is_loss in casts_by_name:
+        together = [
+            cast for cast, *_, in_loss in casts_by_name if in_loss and cast.context.function is call.context.function
+        ]
+        in_helper = is_loss and not _stands_in_a_loss(facts, call, losses)
+        fix = None if in_helper else _fix_in_loss(facts, together) if is_loss else _fix(facts, call)
+        instead = _instead(facts, call, dtype, given, is_loss)
         yield _finding(dtype, is_cast(call), instead, call.location, fix, meets_what_no_cast_decides(facts, call))
-    yield from _in_steps(facts, {cast.call.location for cast in by_name})
-
-
-def _are_of_one_function(call: Call, other: Call) -> bool:
-    return call.context.function is other.context.function
+    yield from _in_steps(facts, {call.location for call, *_ in casts_by_name})
 
 
 def _in_steps(facts: SourceFacts, reported: set[Location]) -> Iterator[Finding]:
@@ -119,7 +107,9 @@ def _in_steps(facts: SourceFacts, reported: set[Location]) -> Iterator[Finding]:
             yield _finding(dtype, of_cast=True, instead=HELP_IN_STEP, location=place, fix=None, raises=True)
 
 
-def _casts_by_name(facts: SourceFacts, losses: set[int]) -> Iterator[_CastByName]:
+def _casts_by_name(facts: SourceFacts, losses: set[int]) -> Iterator[tuple[Call, str, Value, bool]]:
+    """(call, dtype, the value that names it, whether it is in a loss) for each call that casts or makes a tensor by
+    name."""
     for call, dtype, given in (*_casts(facts), *_made(facts)):
         if dtype not in HALF or _is_of_a_tensor(given) or _is_conditional(call.context):
             continue
@@ -127,7 +117,7 @@ def _casts_by_name(facts: SourceFacts, losses: set[int]) -> Iterator[_CastByName
         if not (is_loss and is_cast(call)) and not _is_in_a_layer_of_any_dtype(facts, call):
             continue
         if not is_cast_to(facts, call, (AUTOCAST, "float32", "float64", "int32", "int64")):
-            yield _CastByName(call, dtype, given, is_loss)
+            yield call, dtype, given, is_loss
 
 
 def _met_in_steps(facts: SourceFacts) -> Iterator[tuple[Call, str]]:

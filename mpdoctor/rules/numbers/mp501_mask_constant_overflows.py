@@ -51,7 +51,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import NamedTuple
 
 from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT, LARGEST
 from mpdoctor.facts.location import Location
@@ -84,50 +83,23 @@ FAR_BEYOND = "which is still far beyond the others"
 SMALL_ENOUGH = 10000.0  # a larger one could leave float16's range when a score of the same sign is added
 
 
-class _Product(NamedTuple):
-    """A product that overflows in 16 bits.
-
-    event
-        The multiplication.
-    constant
-        The factor that 16 bits do not hold.
-    masks_out
-        Whether its other factor certainly is a mask.
-    is_added
-        Whether it is added to 16-bit scores.
-    dtype
-        In which it is multiplied.
-    """
-
-    event: Operation | Call
-    constant: Value
-    masks_out: bool
-    is_added: bool
-    dtype: str
-
-    @property
-    def looks_like_mask(self) -> bool:
-        return self.masks_out or (self.is_added and _is_limit_of_masks(self.constant))
-
-
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
-    found = list(_products_beyond_half(facts))
-    places = [product.event.location for product in found]
-    for product in found:
-        event, constant = product.event, product.constant
+    masks = list(_masks_that_overflow(facts))
+    products = [event.location for event, *_ in masks]
+    for event, constant, masks_out, is_added, dtype in masks:
         consequence = (
             "and 0 times infinity is NaN: every row becomes NaN, masked or not."
-            if product.masks_out
+            if masks_out
             else "and so is this product, or it is NaN where the other factor is 0."
         )
-        mask = product.looks_like_mask
+        looks_so = masks_out or (is_added and _is_limit_of_masks(constant))
         yield Finding(
-            f"{_constant_as_written(facts, event, constant)} is infinite in {product.dtype}, {consequence}",
-            _help(facts, event, constant, product.dtype) if mask else _help_for_any_factor(product.is_added),
+            f"{_constant_as_written(facts, event, constant)} is infinite in {dtype}, {consequence}",
+            _help(facts, event, constant, dtype) if looks_so else _help_for_any_factor(is_added),
             event.location,
-            fix=_fix(facts, event, constant, places) if mask else None,
+            fix=_fix(facts, event, constant, products) if looks_so else None,
         )
 
 
@@ -151,9 +123,10 @@ def _help_for_any_factor(is_added: bool) -> str:
     return HELP_FOR_ANY_FACTOR + (IF_ADDED if is_added else IF_USED)
 
 
-def _products_beyond_half(facts: SourceFacts) -> Iterator[_Product]:
-    """What is multiplied in 16 bits by more than these hold: a mask, what is then added to 16-bit scores, or another
-    16-bit value."""
+def _masks_that_overflow(facts: SourceFacts) -> Iterator[tuple[Operation | Call, Value, bool, bool, str]]:
+    """(product, its constant, whether its other factor certainly is a mask, whether it is added to 16-bit scores,
+    dtype) of what is multiplied in 16 bits by more than these hold: a mask, what is then added to 16-bit scores, or
+    another 16-bit value."""
     precision = precision_of(facts)
     for event, constant, other in _products_with_overflow(facts):
         dtype = None if asks_for_dtype(event.context) else _half_dtype(facts, precision, event, other)
@@ -162,7 +135,7 @@ def _products_beyond_half(facts: SourceFacts) -> Iterator[_Product]:
         masks_out = is_mask(facts, other) or is_named_mask(facts, event, other)
         is_added = _dtype_of_sum(facts, precision, event) is not None
         if masks_out or is_added or _is_value_in_half(precision, event, constant, other):
-            yield _Product(event, constant, masks_out, is_added, dtype)
+            yield event, constant, masks_out, is_added, dtype
 
 
 def _is_value_in_half(precision: Precision, event: Operation | Call, constant: Value, other: Value) -> bool:
