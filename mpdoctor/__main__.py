@@ -18,6 +18,6 @@ def _pass_over_working_directory() -> None:
 
 if __name__ == "__main__":
     _pass_over_working_directory()
-    from mpdoctor.cli import main
+    from mpdoctor.cli import program
 
-    main()
+    program()

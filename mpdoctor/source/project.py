@@ -31,6 +31,7 @@ class Project:
         self._state = new_state(files, shown=shown, load=self._load)
         self._outlines = outlines
         self._side_effects: dict[Path, SideEffects] = {}
+        self._reading: dict[Path, dict[str, str]] = {}  # the modules that read files of settings, and these
         self._unforeseen = 0
 
     def walk(self, source: Source, path: Path, guarded: bool = False) -> SourceFacts:
@@ -48,9 +49,8 @@ class Project:
 
     def _settings_read(self, path: Path) -> tuple[tuple[str, str], ...]:
         """The files of settings that this file, or one that it imports, may read, with their digests."""
-        reading = {path: module.settings_read for path, module in self._state.modules.items() if module.settings_read}
-        imported = self._outlines.imported_by(path) if reading else ()
-        read = [reading[module] for module in imported if module in reading]
+        imported = self._outlines.imported_by(path) if self._reading else ()
+        read = [self._reading[module] for module in imported if module in self._reading]
         return tuple(sorted(ChainMap(self._state.walk.settings_read, *read).items()))
 
     def as_walked(self, path: Path) -> AbstractContextManager[None]:
@@ -64,7 +64,10 @@ class Project:
             self._unforeseen += 1
             if self._unforeseen > MOST_MODULES:
                 return None
-        return load_as(state, path, dotted, _execute_imported)
+        module = load_as(state, path, dotted, _execute_imported)
+        if module is not None and module.settings_read:
+            self._reading[path] = module.settings_read
+        return module
 
 
 def _execute_imported(state: State, source: Source, path: Path, dotted: str) -> Module:

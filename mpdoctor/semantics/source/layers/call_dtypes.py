@@ -52,6 +52,8 @@ NOT_CALLED = frozenset(
 
 TENSOR_LIBRARIES = ("tensorflow.", "keras.", "tf_keras.", "numpy.", "jax.", "torch.")
 ASKING_FOR_DTYPES = ("result_type", "promote_types", "can_cast", "finfo", "iinfo")
+_MOST_REMEMBERED = 5000
+_about_dtypes: dict[Value, bool] = {}  # what `_asked_about` finds for a value
 
 
 def policies_of_instances(facts: SourceFacts, owner: ClassFacts, inside: tuple[ClassFacts, ...] = ()) -> frozenset[str]:
@@ -181,9 +183,22 @@ def _says_float16(test: Value) -> bool:
 
 @lru_cache(maxsize=512)
 def _is_arm_about_dtypes(branch: Branch) -> bool:
-    """Whether the arm's test asks about dtypes. All events of an arm share it, so the answer is cached; the cache is
-    small, since each entry keeps its program alive."""
-    return any(map(_is_about_dtypes, _asked_about(branch.test)))
+    """Whether the arm's test asks about dtypes. All events of an arm share it, and tests of one program ask about the
+    same tensors, so answers are cached; the caches are small, since each entry keeps its program alive."""
+    if len(_about_dtypes) > _MOST_REMEMBERED:
+        _about_dtypes.clear()
+    test = branch.test
+    waiting = [test] if test not in _about_dtypes else []
+    while waiting:
+        value = waiting[-1]
+        parts = [] if _about_dtypes.get(value) else list(_parts_asked_about(value))
+        if value not in _about_dtypes:  # its parts first
+            _about_dtypes[value] = _is_about_dtypes(value)
+            waiting += [part for part in parts if part not in _about_dtypes]
+        else:
+            _about_dtypes[value] = _about_dtypes[value] or any(map(_about_dtypes.__getitem__, parts))
+            waiting.pop()
+    return _about_dtypes[test]
 
 
 def _asked_about(test: Value) -> Iterator[Value]:

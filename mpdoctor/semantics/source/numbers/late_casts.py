@@ -12,7 +12,7 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
-from mpdoctor.program.values import Api, Item, Value, known, leaves, options, walk
+from mpdoctor.program.values import Api, Item, Value, known, leaves, options
 from mpdoctor.semantics.source.function_names import function_named, function_or_activation_named, functions_called
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_dtypes import half_dtype_of_layer
@@ -172,7 +172,15 @@ def unguarded_logarithms(facts: SourceFacts) -> Iterator[tuple[Call, Rounded]]:
 
 
 def _ids_of_parts(values: Iterator[Value | None]) -> set[int]:
-    return {id(part) for value in values if value is not None for part in walk(value)}
+    """What all of these were made from; most share nearly all of it, which is gone over once."""
+    waiting = [value for value in values if value is not None]
+    seen = set(waiting)
+    for item in waiting:  # which grows
+        for part in item.parts:
+            if part not in seen:
+                seen.add(part)
+                waiting.append(part)
+    return set(map(id, seen))
 
 
 def _softmax(facts: SourceFacts, value: Value | None, depth: int = 0) -> Rounded | None:

@@ -64,7 +64,7 @@ def _mismatches_in_functional_models(facts: SourceFacts) -> Iterator[DtypeMismat
     for event, operands in mixed_operands(facts):
         if event.context.guarded or is_ruled_out(event.context):
             continue
-        if not is_any_symbolic(facts, operands) or precision.runs_in_call(event.context):
+        if precision.runs_in_call(event.context) or not is_any_symbolic(facts, operands):
             continue
         pair = _half_and_wide(precision, event.context, operands)
         if pair is None or asks_for_dtype(event.context) or _is_without_policy(facts, event.context):

@@ -227,15 +227,15 @@ def _inline_handed_over(state: State, callee: Value, call: Call) -> None:
     may_hold_functions = [argument for argument in call.given if isinstance(argument, _MAY_HOLD_FUNCTIONS)]
     if not may_hold_functions or (isinstance(callee, Api) and _hands_on(callee.name)) or keeps_functions(call):
         return
-    is_command = is_api(callee, *RUNNING_COMMANDS)
-    gives_half = is_api(callee, "keras.layers.Lambda") or (isinstance(callee, Attribute) and callee.name == "compile")
     for argument in may_hold_functions:
         for choice in options(argument):
             for value in choice.items if isinstance(choice, Collection) else (choice,):
-                if isinstance(value, Defined) and is_command and isinstance(value.of, FunctionFacts):
-                    value.of.run_by.append(call)
-                if isinstance(value, (Defined, Call)):
-                    _inline_one_handed_over(state, value, gives_half)
+                if isinstance(value, Defined):
+                    if isinstance(value.of, FunctionFacts) and is_api(callee, *RUNNING_COMMANDS):
+                        value.of.run_by.append(call)
+                    _inline_one_handed_over(state, callee, value)
+                elif isinstance(value, Call):
+                    _inline_one_handed_over(state, callee, value)
 
 
 @cache
@@ -244,17 +244,25 @@ def _hands_on(name: str) -> bool:
     return public_name(name) in _TRANSPARENT or name == "functools.partial"
 
 
-def _inline_one_handed_over(state: State, value: Value, again: bool) -> None:
-    """Inline a function, one that functools.partial has given some keywords, or the `__call__` of an object. `again`:
-    also where the program has called it itself, with tensors of another dtype than Keras will give it."""
+def _inline_one_handed_over(state: State, callee: Value, value: Value) -> None:
+    """Inline a function, one that functools.partial has given some keywords, or the `__call__` of an object, that is
+    handed to a callee."""
     keywords: Keywords = ()
     if isinstance(value, Call) and len(value.args) == 1 and is_api(value.callee, "functools.partial"):
         keywords = value.keywords
         value = value.args[0]
     closure = closure_of(state, value) if isinstance(value, Defined) else _closure_of_object(state, value)
-    if closure is None or id(closure.facts) in (state.walk.executed_alone if again else state.walk.executed):
+    if closure is None:
         return
-    inline_uncalled(state, closure, keywords)
+    walk = state.walk
+    if id(closure.facts) not in (walk.executed_alone if _gives_half(callee) else walk.executed):
+        inline_uncalled(state, closure, keywords)
+
+
+def _gives_half(callee: Value) -> bool:
+    """Whether Keras will give a function handed to this callee tensors of another dtype than the program may have given
+    it itself."""
+    return is_api(callee, "keras.layers.Lambda") or (isinstance(callee, Attribute) and callee.name == "compile")
 
 
 def _closure_of_object(state: State, value: Value) -> Closure | None:
