@@ -77,7 +77,7 @@ def _run(arguments: list[str]) -> None:
             raise
         _show_usage_error(error)
         status = error.exit_code
-    sys.exit(status)
+    sys.exit(status or 0)
 
 
 def _show_usage_error(error: Any) -> None:
