@@ -102,7 +102,7 @@ def _run(arguments: list[str]) -> None:
             raise
         _show_usage_error(error)
         status = error.exit_code
-    sys.exit(status)
+    sys.exit(status or 0)
 
 
 def _check_without_typer(invocation: Invocation) -> None:

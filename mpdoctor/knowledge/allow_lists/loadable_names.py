@@ -117,6 +117,7 @@ INNER_CLASSES = {
     "engine.sequential": frozenset({"Sequential"}),
     "engine.training": frozenset({"Model"}),
     "engine.base_layer": frozenset({"AddLoss", "AddMetric"}),
+    "layers.convolutional_recurrent": frozenset({"ConvLSTM2DCell"}),  # a SavedModel of 2.4 names it beside its layer
     "layers.core.tf_op_layer": frozenset(
         {"ClassMethod", "InstanceMethod", "InstanceProperty", "SlicingOpLambda", "TFOpLambda"}
     ),

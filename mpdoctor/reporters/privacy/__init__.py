@@ -13,7 +13,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from mpdoctor.finding import Diagnosis, Finding
-from mpdoctor.reporters.privacy.secrets import HIDDEN, hidden_anywhere, without_secrets
+from mpdoctor.reporters.privacy.secret_forms import HIDDEN
+from mpdoctor.reporters.privacy.secret_words import Name, kind_of_name, looks_random
+from mpdoctor.reporters.privacy.secrets import hidden_anywhere, without_secrets
 from mpdoctor.reporters.string_walk import strings_of, with_every_string
 
 HOME, USER = "~", "<user>"
@@ -84,6 +86,11 @@ NO_NAMES = frozenset(
 _SECRET_NAME = re.compile(
     r"(?:^|_)(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PASS|KEY|APIKEY|CREDENTIALS?|COOKIE|DSN)(?:_|$)", re.IGNORECASE
 )
+_PASSWORD_IN_ADDRESS = re.compile(
+    rf"[a-z][a-z\d+.-]{{0,30}}://[^\s:/@]{{0,100}}:(?P<password>[^\s:/@]{{{SHORTEST_SECRET},200}})@"
+)
+_SIZES = re.compile(r"\d+(?:[x,.:_-]?\d+)*")  # KEY_DIM=64x64x64, MAX_TOKEN_COUNT=100000
+SHORTEST_RANDOM = 12
 _END = r"[^/\\\s'\"`,;:|<>()\[\]{}]+"
 # /home/ann, /Users/ann, /var/home/ann, /mnt/c/Users/ann, C:\Users\Ann Lee\, ~ann/
 _HOMES = (
@@ -117,9 +124,21 @@ def surroundings_from_environment(variables: Mapping[str, str]) -> Surroundings:
     secrets = {
         name: value
         for name, value in variables.items()
-        if _SECRET_NAME.search(name) and len(value) >= SHORTEST_SECRET and not _is_path(value)
+        if _holds_secret(name, value) and len(value) >= SHORTEST_SECRET and not _is_path(value)
+    }
+    secrets |= {
+        name: found["password"]
+        for name, value in variables.items()
+        if name not in secrets and (found := _PASSWORD_IN_ADDRESS.match(value))
     }
     return Surroundings(home, tuple(dict.fromkeys(filter(None, users))), tuple(sorted(secrets.items())))
+
+
+def _holds_secret(name: str, value: str) -> bool:
+    kind = kind_of_name(name)
+    if kind is Name.PERHAPS and looks_random(value, SHORTEST_RANDOM):
+        return True
+    return kind is Name.SECRET or (bool(_SECRET_NAME.search(name)) and not _SIZES.fullmatch(value))
 
 
 def _is_path(value: str) -> bool:

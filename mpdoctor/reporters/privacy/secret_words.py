@@ -8,7 +8,7 @@ from enum import Enum
 # Words that end the name of a secret, whatever stands before them.
 _SECRET = frozenset((
     "accesskey", "accesstoken", "accountkey", "apikey", "apisecret", "apitoken", "authtoken", "clientsecret",
-    "credential", "credentials", "passcode", "passphrase", "passwd", "password", "passwort", "privatekey",
+    "credential", "credentials", "passcode", "passphrase", "passwd", "password", "passwords", "passwort", "privatekey",
     "pgpassword", "pwd", "secret", "secretkey", "secrets",
 ))  # fmt: skip
 # "key", "token" and "pass" are more often those of a dict, of a text and of a network: they are secrets after these.
@@ -27,7 +27,14 @@ _BEFORE_PASS = frozenset((
     "proxy", "redis", "root", "service", "smtp", "ssh", "sudo", "user",
 ))  # fmt: skip
 _AFTER = {"key": _BEFORE_KEY, "token": _BEFORE_TOKEN, "pass": _BEFORE_PASS}
-_PERHAPS = frozenset(("auth", "cookie", "jwt", "key", "login", "pass", "sas", "sig", "signature", "token"))
+_PERHAPS = frozenset((
+    "auth", "cookie", "jwt", "key", "keys", "login", "pass", "pat", "pw", "sas", "sessionid", "sig", "signature",
+    "token", "tokens",
+))  # fmt: skip
+_IN_OTHER_LANGUAGES = (
+    "contraseña", "contrasena", "kennwort", "mot_de_passe", "motdepasse", "senha", "wachtwoord", "пароль", "密码",
+    "密碼", "パスワード", "비밀번호",
+)  # fmt: skip
 # Alone, and given on a command line, these are secrets: nobody sorts there.
 ALONE = frozenset(("auth", "key", "pass", "token"))
 
@@ -49,6 +56,8 @@ class Name(Enum):
 def kind_of_name(name: str) -> Name:
     """What a name says of its value: `WANDB_API_KEY`, `self.dbPassword` and `--hf-token` are names of secrets;
     `key_dim`, `num_tokens` and `monkey` are not."""
+    if name.lower().endswith(_IN_OTHER_LANGUAGES):
+        return Name.SECRET
     words = words_of_name(name)
     if not words:
         return Name.OTHER

@@ -107,6 +107,21 @@ def test_the_environment_says_what_is_secret() -> None:
     assert told == Surroundings("/h/ann", ("ann",), (("HF_TOKEN", "abcdefgh"),))
 
 
+def test_the_name_of_a_variable_is_read_as_that_of_any_other_secret() -> None:
+    random = "wJalrXUtnFEMI7K7MDENG"
+    names = ("ACCESSTOKEN", "clientSecret", "PGPASSWORD", "MYSQL_PWD", "GH_PAT", "JWT", "REDIS_AUTH", "TOKEN_OF_CI")
+    variables = dict.fromkeys(names, random) | {
+        "DATABASE_URL": "postgresql+psycopg2://ann:geheim7@db/x",
+        "KEY_DIM": "64x64x64",
+        "MAX_TOKEN_COUNT": "100000",
+        "JWT_ISSUER": "somebody",
+        "PASSENGERS": "all of them",
+        "HOME_URL": "https://example.org:8080/a@b",
+    }
+    told = dict(surroundings_from_environment(variables).secrets)
+    assert told == dict.fromkeys(names, random) | {"DATABASE_URL": "geheim7"}
+
+
 def test_a_line_that_changed_is_marked_as_a_whole() -> None:
     finding = dataclasses.replace(samples.SHADOWED, excerpt=Excerpt(12, ("load('/home/maria/x'); opt.epsilon = 1",)))
     (shown,) = without_private(samples.diagnosis(finding), Surroundings()).findings

@@ -215,6 +215,7 @@ def test_methods_and_properties_of_tensors(configuration: Any, calls: list[str])
         ({"loss": {"a": "mse", "b": "mine"}, "metrics": [["accuracy", "theirs"]], "optimizer": "adam"},
          ["mine", "theirs"]),
         (layer("MeanMetricWrapper", fn="mean_absolute_error"), []),
+        (layer("ConvLSTM2DCell", filters=2, kernel_size=3), []),
         # what lies in a class of the user's is its own to read; what Keras would deserialise there is not
         (named("mine", "Scale", "Scale", activation="any word", loss="also"), ["mine.Scale"]),
         (named("mine", "Scale", "Scale", inner=function("os", "system")), ["mine.Scale", "os.system"]),
