@@ -252,6 +252,7 @@ def _are_of_one_class(one: Finding, other: Finding) -> bool:
 def _with_sight(first: Finding, later: Finding) -> Finding:
     """`first`, with `later` as evidence: it takes over what only `later` knows, and the worse severity. What a training
     has proved is better advice than what is known of the model alone."""
+    seen = also_seen_from_finding(later)
     is_proved = first.stage == "model" and any(remedy.tried == "healed" for remedy in later.remedies)
     return dataclasses.replace(
         first,
@@ -261,7 +262,7 @@ def _with_sight(first: Finding, later: Finding) -> Finding:
         model=first.model or later.model,
         layer=first.layer or later.layer,
         evidence={**later.evidence, **first.evidence},
-        also_seen=(*first.also_seen, also_seen_from_finding(later)),
+        also_seen=(*first.also_seen, *(() if seen in first.also_seen else (seen,))),
     )
 
 

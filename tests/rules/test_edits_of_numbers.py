@@ -98,3 +98,21 @@ def test_no_cast_stands_behind_a_softmax_in_16_bits(activation: str, wanted: str
     before = LOOP.format(activation=activation, prediction="model(x, training=True)")
     after = LOOP.format(activation=activation, prediction=wanted)
     assert in_rounds(before, "3", unsafe=True) == after
+
+
+OWN_LOSS = """import tensorflow as tf
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+def loss(wanted, guessed):
+    wanted = tf.cast(wanted, guessed.dtype)
+    return -tf.reduce_mean(
+        wanted * tf.math.log(guessed + {0}) + (1 - wanted) * tf.math.log(1 - guessed + {0})
+    )
+model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(1, activation="sigmoid"{1})])
+model.compile("adam", loss)
+model.fit(x, y)
+"""
+
+
+def test_two_epsilons_of_one_line_are_written_in_one_round_with_the_float32_layer_that_would_hide_the_second() -> None:
+    after = OWN_LOSS.format("1e-4", ', dtype="float32"')
+    assert in_rounds(OWN_LOSS.format("1e-8", ""), "tf_keras", unsafe=True) == after

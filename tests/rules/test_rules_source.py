@@ -358,7 +358,22 @@ class Scaled(tf.keras.layers.Layer):
     def call(self, inputs):
         return {result}
 """
-BY_NAME = "Cast to the dtype of the other operand: `inputs.dtype` or `self.compute_dtype` instead of `tf.float16`."
+BY_NAME = "Cast to the dtype in which the layer computes: `self.compute_dtype` instead of `tf.float16`."
+CAST_IN_A_LOSS = """import tensorflow as tf
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+def loss(wanted, guessed):
+    return tf.reduce_mean(tf.square(tf.cast(wanted, tf.float16) - guessed))
+model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(1)])
+model.compile("adam", loss)
+model.fit(x, y)
+"""
+CAST_FEATURES = """import tensorflow as tf
+tf.keras.mixed_precision.set_global_policy("mixed_{0}")
+x = tf.cast(incomes, tf.{0})
+model = tf.keras.Sequential([tf.keras.layers.Dense(8), tf.keras.layers.Dense(1, dtype="float32")])
+model.compile("adam", "mse")
+model.fit(x, y)
+"""
 ANNOTATED = """import tensorflow as tf
 tf.keras.mixed_precision.set_global_policy("mixed_float16")
 class Spectra(tf.keras.layers.Layer):
@@ -628,6 +643,22 @@ def step(real):
 def test_messages_use_the_names_of_the_user(keras: str, text: str, message: str, help: str) -> None:
     [finding] = findings_in(facts_of(text, keras))
     assert (finding.message, finding.help) == (message, help)
+
+
+def test_a_cast_in_a_loss_is_told_what_the_predictions_are_called_there() -> None:
+    found = [finding for finding in findings_in(facts_of(CAST_IN_A_LOSS, "tf_keras")) if finding.code == "MP207"]
+    assert [finding.help for finding in found] == [
+        "Cast to the dtype of the other operand, `guessed.dtype` instead of `tf.float16`, or to float32, which is best "
+        "for a loss."
+    ]
+
+
+@pytest.mark.parametrize(("dtype", "is_told"), [("float16", True), ("bfloat16", False)])
+def test_a_cast_of_features_to_float16_is_told_what_keras_own_cast_does_to_large_ones(
+    dtype: str, is_told: bool
+) -> None:
+    (finding,) = (each for each in findings_in(facts_of(CAST_FEATURES.format(dtype), "3")) if each.code == "MP603")
+    assert ("beyond 65504 have to be scaled down" in finding.help) is is_told
 
 
 def test_a_legacy_optimizer_is_told_of_the_methods_that_its_wrapper_has() -> None:

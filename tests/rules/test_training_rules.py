@@ -1090,6 +1090,20 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
     ),
     ("MP905", "in-the-loss", on_the_way_back(where="loss"), ("between the loss and the model's output",)),
     ("MP905", "in-the-loop", on_the_way_back("RealDiv", where="loop"), ("where the training code handles",)),
+    (
+        "MP905",
+        "some-batches-hold-nan",
+        {
+            **in_loss("Cast", given="data"),
+            "steps": tuple(
+                StepFacts(
+                    1024.0, number % 9 > 0, None if number % 9 else "dense/kernel", 0.5 if number % 9 else math.nan
+                )
+                for number in range(50)
+            ),
+        },
+        ("6 of 50 steps were skipped, and in each of them the loss itself is inf or NaN: the batch itself holds inf",),
+    ),
     ("MP905", "nothing-known", {"steps": on_the_way_back()["steps"]}, ("16 of 49 steps", "`dense/kernel`")),
     (
         "MP905",

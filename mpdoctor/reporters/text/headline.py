@@ -91,12 +91,13 @@ def _counts(diagnosis: Diagnosis) -> str:
 
 def _worst(diagnosis: Diagnosis, look: Style) -> str:
     """The worst thing to name in the headline: the verdict on a training before any finding, since findings often
-    explain it."""
+    explain it. Not the verdict on the training under mixed_float16 of a program that is not mixed itself."""
     for run in diagnosis.runs:
         if run.verdict not in (*GOOD, *OPEN):
             return f"recorded training {run.verdict.value}"
+    is_of_another_policy = any(finding.what_if for finding in diagnosis.findings)
     for verdict, say in _SAID_OF_TRAINING.items():
-        for probe in diagnosis.probes:
+        for probe in () if is_of_another_policy else diagnosis.probes:
             if probe.verdict is verdict:
                 name = look.name(probe.training.name, 24)
                 return f"{name}: {say(probe)}" if name else say(probe)

@@ -102,7 +102,7 @@ def _casts(facts: SourceFacts, fed: FedValue) -> Iterator[Finding]:
             needless = _needless([role_of_part]) if role_of_part else _needless(["features"]) + WERE_THEY_LABELS
             yield Finding(
                 f"{given} cast to {dtype} by hand: {needless}.",
-                'Leave it in float32: `"float32"` here, or no cast at all.',
+                'Leave it in float32: `"float32"` here, or no cast at all.' + _too_large(dtype, role_of_part),
                 made.location,
                 fix=_fix(facts, made, dtype),
             )
@@ -142,6 +142,13 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
             "Leave the data in float32.",
             evidence={"data": {f"{array.role} {array.name}".strip(): array.dtype for array in half}},
         )
+
+
+def _too_large(dtype: str, role: str) -> str:
+    """A sentence about features that Keras' own cast would not spare either."""
+    if dtype != "float16" or role == "labels":
+        return ""
+    return " Features beyond 65504 have to be scaled down besides: Keras' own cast makes them inf, too."
 
 
 def _needless(roles: list[str]) -> str:

@@ -111,7 +111,7 @@ def _finding(
     severity: Severity | None = None,
     also_seen: tuple[AlsoSeen, ...] = (),
 ) -> Finding:
-    help = "Write `self.compute_dtype`, or the dtype of the other operand: `inputs.dtype`."
+    help = "Write `self.compute_dtype`, or the dtype of the other operand."
     return Finding(message, help, call.location, severity=severity, also_seen=also_seen, fix=fix)
 
 
@@ -147,12 +147,17 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
         yield Finding(
             f"In {place_of_failure(failure)} {mismatch.words}: `{_named_dtype(failure)}` is the dtype of the layer's "
             f"weights, float32, but the layer computes in {mismatch.half}.",
-            "Write `self.compute_dtype`, or the dtype of the input: `inputs.dtype`.",
+            f"Write `self.compute_dtype`, or the dtype of the input: `{_input_of(failure)}.dtype`.",
             failure.location,
             severity=Severity.ERROR,
             layer=failure.layer,
             evidence=evidence_of(failure),
         )
+
+
+def _input_of(failure: FailureFacts) -> str:
+    """What the layer's `call()` names its first input."""
+    return failure.layer_inputs[0][0] if failure.layer_inputs else "inputs"
 
 
 def _named_dtype(failure: FailureFacts) -> str:

@@ -93,7 +93,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         ]
         in_helper = is_loss and not _stands_in_a_loss(facts, call, losses)
         fix = None if in_helper else _fix_in_loss(facts, together) if is_loss else _fix(facts, call)
-        instead = _instead(facts, call, dtype, given, is_loss)
+        instead = _instead(facts, call, dtype, given, losses, is_loss=is_loss)
         yield _finding(dtype, is_cast(call), instead, call.location, fix, meets_what_no_cast_decides(facts, call))
     yield from _in_steps(facts, {call.location for call, *_ in casts_by_name})
 
@@ -219,17 +219,29 @@ def _finding(dtype: str, of_cast: bool, instead: str, location: Location, fix: F
     )
 
 
-def _instead(facts: SourceFacts, call: Call, dtype: str, given: Value, is_loss: bool) -> str:
+def _instead(facts: SourceFacts, call: Call, dtype: str, given: Value, losses: set[int], *, is_loss: bool) -> str:
     text = text_at(facts, given.location) or dtype
     if is_loss:
+        predictions = _predictions_of_loss(facts, call, losses)
+        other = f", `{predictions}.dtype`" if predictions else ""
         return (
-            f"Cast to the dtype of the other operand, `y_pred.dtype` instead of `{text}`, or to float32, which is best "
-            "for a loss."
+            f"Cast to the dtype of the other operand{other} instead of `{text}`, or to float32, which is best for a "
+            "loss."
         )
-    return (
-        f"{'Cast to' if is_cast(call) else 'Make it in'} the dtype of the other operand: `inputs.dtype` or "
-        f"`self.compute_dtype` instead of `{text}`."
-    )
+    method = method_around(facts, call.context)
+    own = f"{method.self_name or 'self'}.compute_dtype" if method is not None else "self.compute_dtype"
+    made = "Cast to" if is_cast(call) else "Make it in"
+    return f"{made} the dtype in which the layer computes: `{own}` instead of `{text}`."
+
+
+def _predictions_of_loss(facts: SourceFacts, call: Call, losses: set[int]) -> str:
+    """What the loss in which a call stands names its predictions; "" in a function that it calls."""
+    for function in surrounding(facts, call.context.function):
+        of_loss = function.owner is not None and function.owner.kind == "loss" and function.name == "call"
+        if of_loss or id(function) in losses:
+            given = function.parameters[function.first_given :]
+            return given[1] if len(given) > 1 and not given[1].startswith("*") else ""
+    return ""
 
 
 def _is_in_a_loss(facts: SourceFacts, context: Context, losses: set[int]) -> bool:

@@ -73,6 +73,7 @@ from mpdoctor.semantics.source.edits.float32.guarded_logarithms import (
     softmax_in_float32,
     way_to_keep_below_one,
 )
+from mpdoctor.semantics.source.edits.lines import edited_together
 from mpdoctor.semantics.source.edits.named_numbers import number_replaced
 from mpdoctor.semantics.source.edits.names import tensorflow
 from mpdoctor.semantics.source.function_names import functions_called
@@ -157,7 +158,7 @@ OF_NORMALIZING = {
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
-    yield from _guards_that_vanish(facts)
+    yield from edited_together(_guards_that_vanish(facts))
     yield from _bounds_that_vanish(facts)
     yield from _normalizing(facts)
 

@@ -4,9 +4,10 @@
 In float16 the largest probability below 1 is 0.9995, in bfloat16 0.996: 0.9999 becomes 1.0. In Keras 3, with a
 `sigmoid` and a loss object or a loss in compile(), a wrong answer at logit 10 costs 15.94 instead of 10.00 and
 its gradient is 0: the model stops learning from its worst errors. A `softmax` keeps small probabilities, and
-the loss is right within 1 %. But its gradient is the loss scale divided by the batch size and by the
-probability of the right class, and float16 does not hold that: with a scale of 32768 and 32 samples it was inf
-for probabilities below 0.016, and each such step is skipped. bfloat16 holds it. (Keras 3.15.)
+the loss is right within 1 %. But its gradient is the loss scale divided by the number of samples of a batch
+(of its pixels or words, where each has a class) and by the probability of the right class, and float16 does not
+hold that: with a scale of 32768 and 32 samples it was inf for probabilities below 0.016, and each such step is
+skipped. bfloat16 holds it. (Keras 3.15.)
 
 Keras 2, and loss functions of Keras 3 that a loop calls itself, find the logits behind a softmax or sigmoid
 that is the model's last operation, and compute the right loss; that is not reported. For other probabilities
@@ -90,15 +91,18 @@ RIGHT_FOR = {
     "softmax": ("categorical_crossentropy", "sparse_categorical_crossentropy"),
     "sigmoid": ("binary_crossentropy",),
 }
-SOFTMAX = "The gradient of this float16 softmax's cross-entropy is {} divided by the batch size and by the probability "
+SOFTMAX = (
+    "The gradient of this float16 softmax's cross-entropy is {} divided by the number of samples of a batch (of its "
+    "pixels or words, where each has a class) and by the probability "
+)
 SOFTMAX_SCALED = (
     SOFTMAX.format("the loss scale")
-    + "of the right class: at a scale of 32768 and 32 samples it is inf below a probability of 0.016, and the step is "
+    + "of the right class: at a scale of 32768 and 32 of them it is inf below a probability of 0.016, and the step is "
     "skipped."
 )
 SOFTMAX_UNSCALED = (
     SOFTMAX.format("1")
-    + "of the right class: with 32 samples it is inf below a probability of 4.8e-07, and applied to the weights, as no "
+    + "of the right class: with 32 of them it is inf below a probability of 4.8e-07, and applied to the weights, as no "
     "LossScaleOptimizer skips the step."
 )
 HELP = (

@@ -42,7 +42,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, agreed, known
 from mpdoctor.semantics.source.edits.attributes import attribute_renamed, of_inner_optimizer
 from mpdoctor.semantics.source.edits.expressions import safe_fix, unsafe_fix
-from mpdoctor.semantics.source.edits.statements import statement_at
+from mpdoctor.semantics.source.edits.statements import line_behind, statement_at
 from mpdoctor.semantics.source.optimizers.attribute_access import reads, same_object, writes
 from mpdoctor.semantics.source.optimizers.conditional_wrappers import wrapped_on_condition
 from mpdoctor.semantics.source.optimizers.wrappers import kinds_of_wrapper, wrapped
@@ -71,7 +71,7 @@ def _set_on_wrapper(facts: SourceFacts) -> Iterator[Finding]:
         inside = of_wrapper or wrapped_on_condition(facts, write.of, write)
         if not inside or not _all_hold(LOST, write.name, inside, facts):
             continue
-        of = text_at(facts, write.location).partition("." + write.name)[0] or "optimizer"
+        of = _optimizer_in(facts, write)
         value = _written_value(facts, write)
         goes_on = _held(inside, write.name)
         name = name_of_optimizer(inside[0])
@@ -99,22 +99,34 @@ def _help_for_write(facts: SourceFacts, write: Write, of: str, value: str, on_co
 
 def _compiled_anew(write: Write, of: str) -> str:
     """A sentence about the step that fit() has compiled, with the old number, before it calls this callback."""
-    owner, method = write.context.owner, write.context.function
-    if owner is None or owner.kind != "callback" or method is None or method.name not in AFTER_A_STEP:
+    method = _called_after_a_step(write)
+    if not method:
         return ""
-    model = of.removesuffix(".optimizer") if of.endswith(".optimizer") else "self.model"
     is_the_same = isinstance(known(write.value), (int, float)) and not write.context.branches
-    if method.name in AT_EVERY_BATCH and is_the_same:
+    if method in AT_EVERY_BATCH and is_the_same:
         return (
             " Do that in `on_train_begin`: the step that is compiled keeps the old number, and is not to be compiled "
             "anew at every batch."
         )
-    if method.name in AT_EVERY_BATCH:
+    if method in AT_EVERY_BATCH:
         return (
             " The step that is compiled keeps the old number: where it changes, and not at every batch, call "
-            f"`{model}.make_train_function(force=True)`, which compiles the step anew."
+            f"`{_making_the_step(of)}`, which compiles the step anew."
         )
-    return f" Then call `{model}.make_train_function(force=True)`: the step that is compiled keeps the old number."
+    return f" Then call `{_making_the_step(of)}`: the step that is compiled keeps the old number."
+
+
+def _called_after_a_step(write: Write) -> str:
+    """The method of a callback that it stands in and that fit() calls when it has compiled its step; "" elsewhere."""
+    owner, method = write.context.owner, write.context.function
+    if owner is None or owner.kind != "callback" or method is None or method.name not in AFTER_A_STEP:
+        return ""
+    return method.name
+
+
+def _making_the_step(of: str) -> str:
+    model = of.removesuffix(".optimizer") if of.endswith(".optimizer") else "self.model"
+    return f"{model}.make_train_function(force=True)"
 
 
 def _reads_of_it(facts: SourceFacts, write: Write) -> list[Read]:
@@ -165,7 +177,19 @@ def _fix(facts: SourceFacts, write: Write) -> Fix | None:
     if write.name in RENAMED:
         right = RENAMED[write.name]
         return safe_fix(f"Write `{right}`", *(attribute_renamed(facts, event, right) for event in both))
-    return safe_fix("Set it on the inner optimizer", *(of_inner_optimizer(facts, event) for event in both))
+    title, edits = "Set it on the inner optimizer", [of_inner_optimizer(facts, event) for event in both]
+    method = _called_after_a_step(write)
+    if method in AT_EVERY_BATCH:
+        return None  # the step would keep the first number that it is compiled with
+    if method:
+        again = line_behind(facts, write.location, _making_the_step(_optimizer_in(facts, write)))
+        return unsafe_fix(f"{title}, and compile the step anew", *edits, again)
+    return safe_fix(title, *edits)
+
+
+def _optimizer_in(facts: SourceFacts, write: Write) -> str:
+    """`model.optimizer` of `model.optimizer.clipnorm = 1.0`, as it is written."""
+    return text_at(facts, write.location).partition("." + write.name)[0] or "optimizer"
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:

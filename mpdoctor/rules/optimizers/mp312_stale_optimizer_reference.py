@@ -81,7 +81,7 @@ from mpdoctor.semantics.wording import name_of_optimizer, receiver_text
 
 SEVERITY = Severity.ERROR
 FIXES = ("safe", "unsafe")
-EXPLAINS = {"MP106": "model", "MP903": "line", "MP905": "line", "MP907": "line", "MP911": "line"}
+EXPLAINS = {"MP106": "model", "MP903": "line", "MP905": "line", "MP907": "line", "MP911": "line", "MP912": "line"}
 UNPROTECTED = "no loss scale protects these gradients, and in float16 those below 3e-08 become zero"
 
 

@@ -59,6 +59,7 @@ from typing import Any
 
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity, Verdict
+from mpdoctor.semantics.live.broken_operations import GIVEN
 from mpdoctor.semantics.live.second_training import remedies_to_report
 from mpdoctor.semantics.live.training_texts import (
     culprit_evidence,
@@ -129,7 +130,9 @@ def _skips_without_reason(training: TrainingFacts) -> list[int]:
 def _goes_on(training: TrainingFacts, skips: list[int]) -> str:
     first = first_applied(training) or 0
     if skips and skips[0] < first:
-        return f"{len(skips)} of {len(training.steps)} steps were skipped, and no loss scale fits them"
+        is_lost_before = set(skips) <= set(lost_losses(training))
+        why = "in each of them the loss itself is inf or NaN" if is_lost_before else "no loss scale fits them"
+        return f"{len(skips)} of {len(training.steps)} steps were skipped, and {why}"
     return f"{len(skips)} of {len(training.steps) - first} steps were skipped after the loss scale had settled"
 
 
@@ -139,6 +142,9 @@ def _what_broke(training: TrainingFacts, skips: list[int]) -> str:
         return f". {story_of_growth(training)}"
     if training.gradient_culprit is not None:
         return f": {story_of_gradient(training.gradient_culprit, line_of_gradient(training))}"
+    loss = training.loss_culprit
+    if loss is not None and loss.given in GIVEN and training.broken_operation is loss:
+        return f": {GIVEN[loss.given]}."
     variable = training.steps[skips[-1]].first_nonfinite
     return f"; inf or NaN came first in the gradient of `{variable}`." if variable else "."
 

@@ -206,8 +206,16 @@ def _overflowing(training: TrainingFacts, late: bool) -> str:
     if late and skipped > HALVINGS_TO_SETTLE + by_growth:
         return _skipped_so_far(training)
     if _fits_no_scale(training) and max(skipped, len(lost_losses(training))) > HALVINGS_OF_THE_UNFIT + by_growth:
-        return f"{_skipped_so_far(training)}; they overflow even without a loss scale"
+        return f"{_skipped_so_far(training)}; {_why_no_scale_fits(training)}"
     return ""
+
+
+def _why_no_scale_fits(training: TrainingFacts) -> str:
+    skipped = {number for number, step in enumerate(training.steps) if not step.applied}
+    settled = first_applied(training) or 0
+    if {number for number in skipped if number > settled} <= set(lost_losses(training)):
+        return "the loss itself is inf or NaN in them, whatever the scale"
+    return "they overflow even without a loss scale"
 
 
 def _gradients_leave_float16(training: TrainingFacts) -> str:

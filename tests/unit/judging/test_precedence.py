@@ -367,6 +367,12 @@ def test_a_live_sight_confirms_what_the_source_shows(code: str, line: int | None
     assert codes(merged_findings([live])) == [code]
 
 
+def test_what_a_run_showed_many_times_on_a_line_is_told_once() -> None:
+    at_every_batch = [seen("MP302", 5, "model", message=f"set to {number % 2}") for number in range(6)]
+    (finding,) = merged_findings([seen("MP302"), *at_every_batch])
+    assert [also.text for also in finding.also_seen] == ["set to 0", "set to 1"]
+
+
 def test_other_codes_are_not_confirmed_from_elsewhere() -> None:
     assert len(merged_findings([seen("MP302"), seen("MP302", 40, "model")])) == 2
 

@@ -314,6 +314,18 @@ def test_the_first_line_keeps_to_one_line() -> None:
     assert first.endswith("nothing wrong as it is; 1 finding if mixed")
 
 
+def test_the_first_line_of_a_float32_program_is_not_about_its_training_under_mixed_float16() -> None:
+    steps = samples.steps_from_finiteness([False] * 20, samples.LossScale())
+    probe = Probe(samples.training(steps, steps_wanted=20), Verdict.COLLAPSING, "20 steps skipped")
+    what_if = samples.what_if().findings[0]
+    both = dataclasses.replace(
+        samples.diagnosis(samples.SHADOWED, probes=(probe,)), findings=(samples.SHADOWED, what_if)
+    )
+    assert terminal.render(both).split("\n")[0].endswith("in train.py: attribute shadowed by wrapper")
+    alone = samples.diagnosis(samples.SHADOWED, probes=(probe,))
+    assert "the loss scale collapses" in terminal.render(alone).split("\n")[0]
+
+
 def test_a_location_without_columns_marks_the_whole_line() -> None:
     source, carets = _caret_line("    model.fit(x)", 0, 0)
     assert carets.count("^") == len("model.fit(x)")

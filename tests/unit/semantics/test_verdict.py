@@ -188,7 +188,7 @@ TABLE: list[tuple[str, tuple[StepFacts, ...], dict[str, Any], Verdict, str]] = [
         with_loss(with_loss(history("--" + "+" * 48), 1, INF), 2, NAN),
         {"culprit": CULPRIT},
         Verdict.OVERFLOWING,
-        "2 steps skipped before the first one was applied; they overflow even without a loss scale",
+        "2 steps skipped before the first one was applied; the loss itself is inf or NaN in them, whatever the scale",
     ),
     (
         "two-losses-that-fit-a-smaller-scale",
