@@ -27,7 +27,10 @@ ABOUT_TEXT = ("mp001", "mp005")  # rules about what no rewrite leaves as it is
 PROGRAMS = [path for path in sorted(FIXTURES.glob("*/*.py")) if path.parent.name not in ABOUT_TEXT]
 NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     "partially_applied": "mp119/clean_metrics",
-    "by_while": "mp202/clean_later_rounds mp201/flagged_layers_by_index",
+    "by_while": """
+        mp202/clean_later_rounds mp201/flagged_layers_by_index
+        mp201/flagged_weights_of_a_list
+    """,
     "enumerated": "mp201/flagged_layers_by_index",
     "named_arguments": "mp306/flagged_behind_other_questions",
     "configured": """
@@ -94,6 +97,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp202/flagged_functional_skip mp306/flagged_in_turn
         mp406/clean_others_have_their_own_scale mp409/flagged_kept_by_a_metric mp413/flagged_class
         mp413/flagged_policy_behind_a_flag mp502/clean_angle_that_is_counted mp502/clean_stopped_behind
+        mp201/flagged_weights_of_a_list
     """,
     "mixed_in": """
         mp202/flagged_methods_that_keras_calls
@@ -146,7 +150,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp301/flagged_inherited_method mp303/flagged_behind_a_flag mp303/flagged_callback
         mp303/flagged_classic mp303/flagged_compiled mp303/flagged_function mp410/flagged_class
         mp410/flagged_gan mp410/flagged_made_by_one_function mp410/flagged_one_loss_for_two
-        mp410/flagged_parameters mp410/flagged_unscaled_by_the_other
+        mp410/flagged_parameters mp410/flagged_unscaled_by_the_other mp201/flagged_weights_of_a_list
     """,
     "methods_of_an_object": """
         mp201/flagged_chained_stages mp204/flagged_in_inner_functions mp208/flagged_made_by_a_function
@@ -178,7 +182,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     """,
     "as_properties": """
         mp115/flagged_kept_in_settings
-        mp121/flagged_model_class_and_loss mp121/flagged_own_layer
+        mp121/flagged_model_class_and_loss mp121/flagged_own_layer mp201/flagged_weights_of_a_list
     """,  # where the class has the property itself, the assignment is right
     "attributes_in_a_dict": """
         mp201/flagged_layers_by_index
