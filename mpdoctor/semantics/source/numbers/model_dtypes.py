@@ -11,7 +11,6 @@ from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Instance
 from mpdoctor.program.values import Api, Collection, Item, Value, agreed, known, leaves, options
-from mpdoctor.semantics.source.layers.nested_outputs import inner_outputs, whole_and_places
 from mpdoctor.semantics.source.layers.networks import network_of_named_outputs, networks_behind
 from mpdoctor.semantics.source.layers.output_dtypes import answers_in_compute_dtype
 from mpdoctor.semantics.source.layers.output_layers import is_functional, layers_of_output, output_layers
@@ -131,6 +130,8 @@ class ModelDtypes:
     def _of_inner_output(self, item: Item, in_call: bool) -> str | None:
         """The dtype of an output inside a list or dict that is one of the outputs itself: `model(x)["aux"][0]["box"]`,
         `for level in model(x)[1]`."""
+        from mpdoctor.semantics.source.layers.nested_outputs import inner_outputs, whole_and_places  # few have any
+
         call, places = whole_and_places(item)
         made = call.callee if isinstance(call, Call) else None
         own = class_of(made) if isinstance(made, (Call, Instance)) else None

@@ -11,10 +11,10 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Attribute, Collection, Item, Known, Value, known, options
 from mpdoctor.semantics.source.function_names import function_named, functions_called
 from mpdoctor.semantics.source.numbers.constants import numbers_from_value
-from mpdoctor.semantics.source.numbers.gram_matrices import einsum_gram, is_gram_matrix
 from mpdoctor.semantics.source.numbers.losses_and_metrics import WITH_LOGITS, is_loss_function, is_loss_object
 from mpdoctor.semantics.source.numbers.value_bounds import bound_of
 
+PRODUCTS = ("einsum", "matmul", "dot")
 SUM, NORM, SQUARE, EXPONENTIAL, GRAM = "sum", "norm", "square", "exponential", "gram"
 SUMS = ("reduce_sum", "sum")
 SUMS_OF_SEGMENTS = ("segment_sum", "unsorted_segment_sum")  # over the edges of each node of a graph
@@ -74,12 +74,20 @@ def _reductions_of_call(call: Call, name: str, value: Value) -> Iterator[Reducti
         yield Reduction(call, SQUARE, value)
     elif name in ("log", "log1p"):
         yield from _softplus(call, name, value)
-    elif name == "einsum" and (gram := einsum_gram(call)) is not None:
+    elif name in PRODUCTS:
+        yield from _reductions_of_product(call, name, value)
+
+
+def _reductions_of_product(call: Call, name: str, value: Value) -> Iterator[Reduction]:
+    from mpdoctor.semantics.source.numbers.gram_matrices import einsum_gram, is_gram_matrix  # many multiply nothing
+
+    if name != "einsum":
+        if is_gram_matrix(call):
+            yield Reduction(call, GRAM, value)
+    elif (gram := einsum_gram(call)) is not None:
         yield Reduction(call, GRAM, gram)
-    elif name == "einsum" and (summed := _summed(call)) is not None and not _fits(summed, squared=False):
+    elif (summed := _summed(call)) is not None and not _fits(summed, squared=False):
         yield Reduction(call, SUM, summed)
-    elif name in ("matmul", "dot") and is_gram_matrix(call):
-        yield Reduction(call, GRAM, value)
 
 
 def _reductions_of_sum(call: Call, value: Value) -> Iterator[Reduction]:
