@@ -94,7 +94,6 @@ from mpdoctor.semantics.source.numbers.epsilon_guards import (
     guards,
     has_logarithm_taken,
     is_number_divided,
-    is_weight_away_from_zero,
     same_added_above,
     upper_bounds,
     without_guard,
@@ -276,8 +275,6 @@ def _normalizing(facts: SourceFacts) -> Iterator[Finding]:
     precision = precision_of(facts)
     for call, name in functions_called(facts):
         if name not in NORMALIZING or asks_for_dtype(call.context) or call.open or not adds_epsilon(call, name):
-            continue
-        if is_weight_away_from_zero(call.argument(0, "x")):
             continue
         place, keyword, default, vanishes = NORMALIZING[name]
         given = call.argument(place, keyword)

@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import NamedTuple, TypeGuard
 
 from mpdoctor.facts.half_dtypes import NO_RECIPROCAL, ROUNDED_TO_ZERO
-from mpdoctor.program.dtypes.layer_results import is_weight
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, is_api, known, options
@@ -263,15 +262,3 @@ def adds_epsilon(call: Call, name: str) -> bool:
         return False
     order = call.argument(2, "order") if name == "normalize" else None
     return order is None or known(order) == 2
-
-
-def is_weight_away_from_zero(value: Value | None) -> bool:
-    """Whether it is a weight of the layer that does not begin as zeros: whole rows of it do not come near 0."""
-    made = options(value)
-    return bool(made) and all(is_weight(one) and isinstance(one, Call) and not _starts_at_zero(one) for one in made)
-
-
-def _starts_at_zero(weight: Call) -> bool:
-    given = options(weight.keyword("initializer"))
-    names = (one.method if isinstance(one, Call) else known(one) for one in given)
-    return any(isinstance(name, str) and "zero" in name.lower() for name in names) or (not given and weight.open)
