@@ -65,3 +65,8 @@ def method_called(value: Value | None) -> FunctionFacts | None:
     values."""
     own = class_of(value) if isinstance(value, Call) else None
     return own.find_method("__call__") if own is not None and not any(own.library_bases()) else None
+
+
+def is_of_super(call: Call) -> bool:
+    """Whether it calls a method of `super()`."""
+    return isinstance(call.receiver, Call) and is_api(call.receiver.callee, "builtins.super")

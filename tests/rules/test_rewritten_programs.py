@@ -27,7 +27,10 @@ ABOUT_TEXT = ("mp001", "mp005")  # rules about what no rewrite leaves as it is
 PROGRAMS = [path for path in sorted(FIXTURES.glob("*/*.py")) if path.parent.name not in ABOUT_TEXT]
 NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     "partially_applied": "mp119/clean_metrics",
-    "by_while": "mp202/clean_later_rounds mp201/flagged_layers_by_index",
+    "by_while": """
+        mp202/clean_later_rounds mp201/flagged_layers_by_index
+        mp201/flagged_weights_of_a_list
+    """,
     "enumerated": "mp201/flagged_layers_by_index",
     "named_arguments": "mp306/flagged_behind_other_questions",
     "configured": """
@@ -95,6 +98,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp202/flagged_functional_skip mp306/flagged_in_turn
         mp406/clean_others_have_their_own_scale mp409/flagged_kept_by_a_metric mp413/flagged_class
         mp413/flagged_policy_behind_a_flag mp502/clean_angle_that_is_counted mp502/clean_stopped_behind
+        mp201/flagged_weights_of_a_list
     """,
     "mixed_in": """
         mp202/flagged_methods_that_keras_calls
@@ -147,7 +151,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp301/flagged_inherited_method mp303/flagged_behind_a_flag mp303/flagged_callback
         mp303/flagged_classic mp303/flagged_compiled mp303/flagged_function mp410/flagged_class
         mp410/flagged_gan mp410/flagged_made_by_one_function mp410/flagged_one_loss_for_two
-        mp410/flagged_parameters mp410/flagged_unscaled_by_the_other
+        mp410/flagged_parameters mp410/flagged_unscaled_by_the_other mp201/flagged_weights_of_a_list
     """,
     "methods_of_an_object": """
         mp201/flagged_chained_stages mp204/flagged_in_inner_functions mp208/flagged_made_by_a_function
@@ -179,7 +183,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     """,
     "as_properties": """
         mp115/flagged_kept_in_settings
-        mp121/flagged_model_class_and_loss mp121/flagged_own_layer
+        mp121/flagged_model_class_and_loss mp121/flagged_own_layer mp201/flagged_weights_of_a_list
     """,  # where the class has the property itself, the assignment is right
     "attributes_in_a_dict": """
         mp201/flagged_layers_by_index
@@ -249,15 +253,13 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp702/flagged_under_a_manager mp704/flagged_concrete_functions
     """,
     "numbers_of_the_command_line": """
-        mp202/flagged_methods_that_keras_calls
         mp405/flagged_each_example_keras2
-        mp202/flagged_promoted_by_keras_ops
-        mp201/flagged_function_that_keeps_the_dtype mp202/flagged_all_makers mp202/flagged_divided_in_place
-        mp202/flagged_left_out mp202/flagged_lists_of_floats mp202/flagged_number_first
-        mp202/flagged_number_first_in_a_layer_alone mp202/flagged_static_method mp214/flagged_bounded_rows
+        mp201/flagged_function_that_keeps_the_dtype
+        mp202/flagged_number_first
+        mp202/flagged_number_first_in_a_layer_alone mp214/flagged_bounded_rows
         mp310/flagged_default_of_an_argument mp402/flagged_mean_of_batches mp405/flagged_by_hand
         mp405/flagged_by_hand_keras2 mp501/flagged_spellings mp502/clean_no_gradient
-        mp505/flagged_number_first mp505/flagged_number_first_in_a_step mp202/flagged_activation_functions
+        mp505/flagged_number_first mp505/flagged_number_first_in_a_step
     """,
     "flags_of_the_command_line": """
         mp106/flagged_accumulated_elsewhere mp106/flagged_accumulated_in_a_trainer mp115/clean_returned
@@ -439,12 +441,11 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     """,
     "from_absl": """
         mp701/flagged_h5_of_keras2
-        mp202/flagged_methods_that_keras_calls mp204/flagged_metric_given_a_policy
+        mp204/flagged_metric_given_a_policy
         mp309/flagged_asked_under_bfloat16 mp309/flagged_asked_under_bfloat16_keras3 mp504/flagged_given_a_policy
         mp119/flagged_pictures
         mp104/flagged_failure_is_hidden
         mp119/flagged_cast mp119/flagged_inputs mp119/flagged_weights mp405/flagged_each_example_keras2
-        mp202/flagged_promoted_by_keras_ops
         mp102/clean_refused_where_removed mp104/clean_asked_of_its_object mp104/flagged_asked_of_the_settings
         mp104/flagged_default_that_nobody_asks_about mp105/clean_island_on_purpose mp105/clean_set_back
         mp106/clean_policy_chosen_by_a_dtype mp106/flagged_auto_scale_loss mp106/flagged_layer_policies
@@ -454,10 +455,9 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp113/flagged_json mp114/flagged_choice mp114/flagged_text mp115/clean_returned
         mp115/flagged_given_by_function mp115/flagged_handed_on_twice mp201/clean_made_by_a_metaclass
         mp201/clean_output_by_argument mp201/flagged_function_that_keeps_the_dtype
-        mp201/flagged_made_by_a_metaclass mp201/flagged_policy_put_together mp202/flagged_all_makers
-        mp202/flagged_divided_in_place mp202/flagged_left_out mp202/flagged_lists_of_floats
+        mp201/flagged_made_by_a_metaclass mp201/flagged_policy_put_together
         mp202/flagged_number_first mp202/flagged_number_first_in_a_layer_alone mp202/flagged_resized
-        mp202/flagged_static_method mp210/clean_bytes mp210/clean_bytes_in_models mp214/flagged_bounded_rows
+        mp210/clean_bytes mp210/clean_bytes_in_models mp214/flagged_bounded_rows
         mp214/flagged_numpy_function mp301/clean_unknown_optimizer mp309/flagged_bfloat16_loop
         mp309/flagged_float32 mp309/flagged_policy_asked_by_its_name mp309/flagged_read_for_its_scale
         mp310/flagged_asked_of_the_settings mp310/flagged_default_of_an_argument
@@ -476,7 +476,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp701/flagged_path_of_an_argument mp701/flagged_policy_put_back mp701/flagged_resumed_by_a_table
         mp701/flagged_resumed_run mp701/flagged_resumed_with_its_optimizer mp702/flagged_class
         mp702/flagged_inside_another_model mp702/flagged_policy_put_back mp702/flagged_under_a_manager
-        mp704/flagged_concrete_functions mp202/flagged_activation_functions
+        mp704/flagged_concrete_functions
     """,
     "arguments_of_fire": """
         mp701/flagged_h5_of_keras2

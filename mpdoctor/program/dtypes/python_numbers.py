@@ -17,6 +17,7 @@ from mpdoctor.program.values import (
     Item,
     Known,
     Value,
+    agreed,
     is_api,
     known,
     options,
@@ -100,6 +101,8 @@ def kind_of_number(value: Value, depth: int = 0) -> str | None:
     an object is made with where it is a float unless somebody says otherwise (`alpha=0.2`)."""
     if isinstance(value, Known):
         return type(value.value).__name__
+    if isinstance(value, Either):  # a setting of the command line and its default
+        return agreed(kind_of_number(option, depth) for option in without_command_line(value))
     if isinstance(value, Parameter):
         return "float" if _is_of_constructor(value) and isinstance(known(value.default), float) else None
     if isinstance(value, Item):

@@ -191,7 +191,8 @@ class _Dtypes:
         if isinstance(value, Parameter):
             return dtype_of_parameter(value, self.keras)
         if isinstance(value, Item) and isinstance(value.of, Collection):
-            return self._of_any_element(value.of, depth) if value.index is None else None
+            is_any = value.index is None or isinstance(value.index, Item)  # by a counter
+            return self._of_any_element(value.of, depth) if is_any else None
         if isinstance(value, Item):
             return self._of_part(value, depth)
         if isinstance(value, Operation):
@@ -212,8 +213,10 @@ class _Dtypes:
         return dtype_of_output_part(self, part, depth) if dtype is None else dtype
 
     def _of_any_element(self, held: Collection, depth: int) -> str | None:
-        """The dtype of whichever element of a list a loop has come to, where all have the same one."""
-        return None if held.open and not held.uniform else agreed(self.of(item, depth) for item in held.items)
+        """The dtype of whichever element of a list a loop has come to, where all have the same one; of a list of
+        weights that a loop fills those count that are seen."""
+        is_seen = not held.open or held.uniform or all(map(is_weight, held.items))
+        return agreed(self.of(item, depth) for item in held.items) if is_seen else None
 
     def _of_operation(self, value: Operation, depth: int) -> str | None:
         """The dtype of an operation's result: the one on which its operands agree; float32 also beside a tensor of

@@ -14,7 +14,7 @@ from mpdoctor.program.policy_settings import policies_set_by
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Instance, Parameter
 from mpdoctor.program.values import Api, Attribute, Value, known, options, walk
-from mpdoctor.semantics.source.layers.lambda_layers import lambda_layers
+from mpdoctor.semantics.source.layers.later_inputs import lambda_layers
 from mpdoctor.semantics.source.programs.running_functions import functions_around, runs_as_added_loss, surrounding
 
 FLOAT16 = (("float16",), ("mixed_float16",))

@@ -1,5 +1,5 @@
 """What custom layers are called with: their first input, and those after it, which Keras 2 does not cast; and which
-Lambda layers are given floats, which Keras casts, and not whole numbers."""
+Lambda layers are given floats, which Keras casts, and not whole numbers; which functions layers call themselves."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from mpdoctor.program.dtypes.python_numbers import is_number
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.user_definitions import ClassFacts, Parameter
+from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Parameter
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, known, options
-from mpdoctor.semantics.source.layers.lambda_layers import lambda_layers
 
 WHOLE = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool")
 MOST_PARTS = 30  # of a Lambda layer's input that are looked at
 MOST_LAYERS = 4  # that hand a later input on to a layer inside
+FUNCTION_GIVEN = {"Lambda": (0, "function"), "Activation": (0, "activation"), "Dense": (1, "activation")}
+ACTIVATIONS = ("activation", "recurrent_activation")
 
 
 def given(call: Call, own: ClassFacts, parameter: Parameter) -> Value | None:
@@ -122,6 +123,30 @@ def _given_tensors(call: Call) -> tuple[Value, ...]:
     if name in TENSORS:
         return call.arguments(TENSORS[name])
     return call.arguments(slice(1)) if name in KEEPING or name in ("cast", "shape") else ()
+
+
+@lru_cache(maxsize=1)
+def lambda_layers(facts: SourceFacts) -> tuple[tuple[int, Call], ...]:
+    """Functions of the user's that Lambda layers call, or that layers call as their activations, by id, and those
+    layers. Cached for one program after the other: it is asked for each line of a layer."""
+    return tuple(_lambda_layers(facts))
+
+
+def _lambda_layers(facts: SourceFacts) -> Iterator[tuple[int, Call]]:
+    for layer in facts.library_calls:
+        place, _, name = public_name(layer.callee.name).rpartition(".") if isinstance(layer.callee, Api) else ("",) * 3
+        if place == "keras.layers":
+            for option in _functions_given(layer, name):
+                if isinstance(option, Defined) and isinstance(option.of, FunctionFacts):
+                    yield id(option.of), layer
+
+
+def _functions_given(layer: Call, name: str) -> Iterator[Value]:
+    if name in FUNCTION_GIVEN:
+        yield from options(layer.argument(*FUNCTION_GIVEN[name]))
+    else:
+        for keyword in ACTIVATIONS:
+            yield from options(layer.keyword(keyword))
 
 
 @lru_cache(maxsize=1)

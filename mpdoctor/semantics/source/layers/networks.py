@@ -6,7 +6,7 @@ from __future__ import annotations
 from mpdoctor.knowledge.api_names import is_network
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import is_call_of
-from mpdoctor.program.values import Api, Attribute, Item, Value, known, leaves, options
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, known, leaves, options
 from mpdoctor.semantics.source.programs.models import OUTPUTS
 
 
@@ -26,6 +26,27 @@ def networks_behind(model: Value) -> list[Call]:
             return []
         networks += behind
     return list(dict.fromkeys(networks))
+
+
+def network_of_named_outputs(model: Value) -> Value | None:
+    """The network whose layers' tensors a model gives by the names of the layers, as in
+    `{layer.name: layer.output for layer in vgg.layers}`; None of other models."""
+    outputs = model.argument(1, "outputs") if isinstance(model, Call) and is_call_of(model, "keras.Model") else None
+    if isinstance(outputs, Call) and is_call_of(outputs, "builtins.dict"):
+        pairs = outputs.argument(0)
+        pair = pairs.items[0] if isinstance(pairs, Collection) and len(pairs.items) == 1 else None
+        name, tensor = pair.items if isinstance(pair, Collection) and len(pair.items) == 2 else (None, None)
+    elif isinstance(outputs, Collection) and outputs.kind == "dict" and len(outputs.items) == 1:
+        name, tensor = outputs.keys[0], outputs.items[0]
+    else:
+        return None
+    if not isinstance(name, Attribute) or not isinstance(tensor, Attribute) or tensor.name not in OUTPUTS:
+        return None
+    layer = tensor.of
+    is_each = layer is name.of and name.name == "name" and isinstance(layer, Item) and layer.index is None
+    listed = layer.of if is_each and isinstance(layer, Item) else None
+    network = _single(listed.of) if isinstance(listed, Attribute) and listed.name == "layers" else None
+    return network if makes_network(network) else None
 
 
 def makes_network(value: Value | None) -> bool:

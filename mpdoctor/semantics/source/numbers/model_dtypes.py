@@ -11,8 +11,7 @@ from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Instance
 from mpdoctor.program.values import Api, Collection, Item, Value, agreed, known, leaves, options
-from mpdoctor.semantics.source.layers.nested_outputs import inner_outputs, whole_and_places
-from mpdoctor.semantics.source.layers.networks import networks_behind
+from mpdoctor.semantics.source.layers.networks import network_of_named_outputs, networks_behind
 from mpdoctor.semantics.source.layers.output_dtypes import answers_in_compute_dtype
 from mpdoctor.semantics.source.layers.output_layers import is_functional, layers_of_output, output_layers
 
@@ -113,6 +112,11 @@ class ModelDtypes:
         if isinstance(item.of, Item):
             return self._of_inner_output(item, in_call)
         place, made = known(item.index), item.of.callee if isinstance(item.of, Call) else None
+        network = network_of_named_outputs(made) if made is not None else None
+        if isinstance(network, Call):
+            names = [known(option) for option in options(item.index)]
+            is_inner = bool(names) and all(isinstance(name, str) and not name.startswith("input") for name in names)
+            return self.of_layer(network) if is_inner else None
         if type(place) not in (int, str) or self.nested > MOST_NESTED:
             return None
         if isinstance(made, Call) and is_functional(made):
@@ -126,6 +130,8 @@ class ModelDtypes:
     def _of_inner_output(self, item: Item, in_call: bool) -> str | None:
         """The dtype of an output inside a list or dict that is one of the outputs itself: `model(x)["aux"][0]["box"]`,
         `for level in model(x)[1]`."""
+        from mpdoctor.semantics.source.layers.nested_outputs import inner_outputs, whole_and_places  # few have any
+
         call, places = whole_and_places(item)
         made = call.callee if isinstance(call, Call) else None
         own = class_of(made) if isinstance(made, (Call, Instance)) else None

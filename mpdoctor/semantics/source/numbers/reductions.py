@@ -14,6 +14,7 @@ from mpdoctor.semantics.source.numbers.constants import numbers_from_value
 from mpdoctor.semantics.source.numbers.losses_and_metrics import WITH_LOGITS, is_loss_function, is_loss_object
 from mpdoctor.semantics.source.numbers.value_bounds import bound_of
 
+PRODUCTS = ("einsum", "matmul", "dot")
 SUM, NORM, SQUARE, EXPONENTIAL, GRAM = "sum", "norm", "square", "exponential", "gram"
 SUMS = ("reduce_sum", "sum")
 SUMS_OF_SEGMENTS = ("segment_sum", "unsorted_segment_sum")  # over the edges of each node of a graph
@@ -73,12 +74,20 @@ def _reductions_of_call(call: Call, name: str, value: Value) -> Iterator[Reducti
         yield Reduction(call, SQUARE, value)
     elif name in ("log", "log1p"):
         yield from _softplus(call, name, value)
-    elif name == "einsum" and (gram := _gram(call)) is not None:
+    elif name in PRODUCTS:
+        yield from _reductions_of_product(call, name, value)
+
+
+def _reductions_of_product(call: Call, name: str, value: Value) -> Iterator[Reduction]:
+    from mpdoctor.semantics.source.numbers.gram_matrices import einsum_gram, is_gram_matrix  # many multiply nothing
+
+    if name != "einsum":
+        if is_gram_matrix(call):
+            yield Reduction(call, GRAM, value)
+    elif (gram := einsum_gram(call)) is not None:
         yield Reduction(call, GRAM, gram)
-    elif name == "einsum" and (summed := _summed(call)) is not None and not _fits(summed, squared=False):
+    elif (summed := _summed(call)) is not None and not _fits(summed, squared=False):
         yield Reduction(call, SUM, summed)
-    elif name == "matmul" and _is_product_with_itself(call):
-        yield Reduction(call, GRAM, value)
 
 
 def _reductions_of_sum(call: Call, value: Value) -> Iterator[Reduction]:
@@ -261,17 +270,6 @@ def _is_negation(value: Value) -> bool:
     return isinstance(value, Operation) and value.operator == "-" and len(value.operands) == 1
 
 
-def _gram(call: Call) -> Value | None:
-    """x in einsum("bijc,bijd->bcd", x, x)."""
-    equation, factors = known(call.argument(0)), call.arguments(slice(1, None))
-    if not isinstance(equation, str) or len(factors) != 2 or factors[0] is not factors[1]:
-        return None
-    given, arrow, result = equation.replace(" ", "").partition("->")
-    left, comma, right = given.partition(",")
-    is_gram = bool(arrow and comma) and len((set(left) & set(right)) - set(result)) >= 2
-    return factors[0] if is_gram else None
-
-
 def _summed(call: Call) -> Value | None:
     """x in einsum("bhwc->bc", x), where at least two axes are added up."""
     equation, factors = known(call.argument(0)), call.arguments(slice(1, None))
@@ -280,12 +278,3 @@ def _summed(call: Call) -> Value | None:
     given, arrow, result = equation.replace(" ", "").partition("->")
     letters = set(given) - set(".")
     return factors[0] if arrow and len(letters - set(result)) >= 2 else None
-
-
-def _is_product_with_itself(call: Call) -> bool:
-    """Whether it is matmul(x, x, transpose_a=True) of what was reshaped: a row for each position."""
-    left, right = call.argument(0), call.argument(1)
-    is_transposed = known(call.keyword("transpose_a")) is True
-    if isinstance(left, Call) and function_named(left) == "transpose":
-        left, is_transposed = left.argument(0), True
-    return is_transposed and right is not None and left is right and function_named(right) == "reshape"

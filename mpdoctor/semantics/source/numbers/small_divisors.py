@@ -14,7 +14,7 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value
 from mpdoctor.semantics.source.function_names import functions_called
-from mpdoctor.semantics.source.layers.lambda_layers import lambda_layers
+from mpdoctor.semantics.source.layers.later_inputs import lambda_layers
 from mpdoctor.semantics.source.numbers.constants import numbers_from_value
 from mpdoctor.semantics.source.operands.numbers_first import is_compiled, runs_eagerly
 from mpdoctor.semantics.source.programs.running_functions import functions_around

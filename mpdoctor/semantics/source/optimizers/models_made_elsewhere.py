@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from mpdoctor.program.events import Call, Event
+from mpdoctor.program.instances import is_of_super
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.user_definitions import ClassFacts, Instance, Parameter
-from mpdoctor.program.values import Value, is_api
+from mpdoctor.program.user_definitions import ClassFacts, Parameter
 from mpdoctor.semantics.source.layers.call_dtypes import policies_of_instances
 
 
-def is_wrapped_in_step(facts: SourceFacts, model: Value, event: Event) -> bool | None:
+def is_wrapped_in_step(facts: SourceFacts, own: ClassFacts) -> bool | None:
     """Whether `self.optimizer` is wrapped in the `train_step` of a model's class that this file defines and never
-    makes: fit() calls that with the optimizer that compile() was given, and has wrapped under mixed_float16. None where
-    it is no such step."""
-    function = event.context.function
-    if not isinstance(model, Instance) or function is None or function.name != "train_step":
-        return None
-    own = model.of
+    makes: fit() calls that with the optimizer that compile() was given, and has wrapped under mixed_float16. None of
+    other classes."""
     if own.kind != "model" or own.location.path != facts.path or facts.makings_of(own):
         return None
     return _hands_its_optimizer_on(facts, own) and _is_float16_wherever_made(facts, own)
@@ -33,11 +28,6 @@ def _hands_its_optimizer_on(facts: SourceFacts, own: ClassFacts) -> bool:
         if call.context.function is method and is_of_super(call)
     ]
     return bool(handed) and all(isinstance(given, Parameter) for given in handed)
-
-
-def is_of_super(call: Call) -> bool:
-    """Whether it calls a method of `super()`."""
-    return isinstance(call.receiver, Call) and is_api(call.receiver.callee, "builtins.super")
 
 
 def _is_float16_wherever_made(facts: SourceFacts, own: ClassFacts) -> bool:

@@ -15,13 +15,12 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.wrapper_delegation import BROKEN, CLASSIC, KERAS3, MISSING, NEW, OF_ANOTHER_WRAPPER
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call, Event
-from mpdoctor.program.instances import belongs_to, class_of
+from mpdoctor.program.instances import belongs_to, class_of, is_of_super
 from mpdoctor.program.policy_settings import UNSURE, PolicyName
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Defined, Instance
 from mpdoctor.program.values import Api, Attribute, Known, Unknown, Value, is_api, known, options
 from mpdoctor.semantics.source.layers.call_dtypes import dtype_given
-from mpdoctor.semantics.source.optimizers.models_made_elsewhere import is_of_super, is_wrapped_in_step
 from mpdoctor.semantics.source.programs.models import is_model
 
 WRAPPER = "keras.mixed_precision.LossScaleOptimizer"
@@ -211,8 +210,7 @@ def _wrapped_by_compile(facts: SourceFacts, value: Value, event: Event, certain:
         calls = compiles_of(facts, model)
         behind = [] if calls else _compiles_behind(facts, model)
         calls = calls or behind
-        in_step = is_wrapped_in_step(facts, model, event)
-        if in_step is not None:
+        if (in_step := _is_wrapped_in_step(facts, model, event)) is not None:
             return (Unknown(value.location),) if in_step else ()
         if isinstance(model, Call):
             calls = [call for call in calls if call.order < event.order]
@@ -224,16 +222,23 @@ def _wrapped_by_compile(facts: SourceFacts, value: Value, event: Event, certain:
     return tuple(optimizers)
 
 
+def _is_wrapped_in_step(facts: SourceFacts, model: Value, event: Event) -> bool | None:
+    """What `is_wrapped_in_step` says of a model's `train_step`; None elsewhere."""
+    function = event.context.function
+    if not isinstance(model, Instance) or function is None or function.name != "train_step":
+        return None
+    from mpdoctor.semantics.source.optimizers.models_made_elsewhere import is_wrapped_in_step  # few have a step
+
+    return is_wrapped_in_step(facts, model.of)
+
+
 def _compiles_behind(facts: SourceFacts, model: Value) -> list[Call]:
     """The `super().compile(…)` of a class that has a `compile` of its own."""
     own = class_of(model)
     if own is None or own.find_method("compile") is None:
         return []
-    return [
-        call
-        for call in facts.method_calls("compile")
-        if is_of_super(call) and any(cls is call.context.owner for cls in own.lineage())
-    ]
+    compiles = (call for call in facts.method_calls("compile") if is_of_super(call))
+    return [call for call in compiles if any(cls is call.context.owner for cls in own.lineage())]
 
 
 def _wrapped_in_compile(facts: SourceFacts, call: Call, model: Value | None, certain: bool) -> tuple[Value, ...]:
