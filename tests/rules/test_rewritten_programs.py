@@ -290,6 +290,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     "with_walrus": """
         mp201/flagged_policy_put_together mp202/clean_dtype_in_a_named_dictionary mp311/clean_overridden_settings
         mp311/flagged_updated_settings
+        mp202/flagged_labels_narrowed_in_a_loss
     """,
     "checked": """
         mp309/clean_asked_under_bfloat16 mp309/flagged_asked_under_bfloat16

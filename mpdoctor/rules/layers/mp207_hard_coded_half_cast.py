@@ -65,7 +65,8 @@ from mpdoctor.semantics.source.edits.casts import cast_around
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, safe_fix, unsafe_fix
 from mpdoctor.semantics.source.layers.call_dtypes import NOT_CALLED, policies_of_instances
 from mpdoctor.semantics.source.layers.casts import casts, is_cast, is_cast_to
-from mpdoctor.semantics.source.layers.mixed_operands import MixedOperands, may_raise, mixed_operands
+from mpdoctor.semantics.source.layers.float32_meetings import float32_meetings
+from mpdoctor.semantics.source.layers.mixed_operands import MixedOperands, is_half, may_raise, mixed_operands
 from mpdoctor.semantics.source.layers.model_layers import layer_name, policies_written
 from mpdoctor.semantics.source.numbers.combined_values import combined_ids, deciding_parts
 from mpdoctor.semantics.source.numbers.precision import precision_of
@@ -90,7 +91,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         return
     losses = _loss_functions(facts)
     casts_by_name = list(_casts_by_name(facts, losses))
+    in_vain = _meeting_float32(facts) if casts_by_name else set()
     for call, dtype, given, is_loss in casts_by_name:
+        if id(call) in in_vain:
+            continue
         together = [
             cast for cast, *_, in_loss in casts_by_name if in_loss and cast.context.function is call.context.function
         ]
@@ -99,6 +103,18 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         instead = _instead(facts, call, dtype, given, is_loss)
         yield _finding(dtype, is_cast(call), instead, call.location, fix, _meets_the_policy(facts, call))
     yield from _in_steps(facts, {call.location for call, *_ in casts_by_name})
+
+
+def _meeting_float32(facts: SourceFacts) -> set[int]:
+    """Ids of what gives a tensor its 16 bits where this meets one that is float32 under every policy (MP202): such a
+    cast works under none."""
+    return {
+        id(part)
+        for event, operands, *_ in float32_meetings(facts)
+        for operand in operands
+        if is_half(facts, operand, event.context)
+        for part in deciding_parts(operand)
+    }
 
 
 def _in_steps(facts: SourceFacts, reported: set[Location]) -> Iterator[Finding]:
