@@ -283,6 +283,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp504/flagged_autoencoder mp504/flagged_cast_after_halving
         mp505/flagged_constant_in_compiled_loss_keras2 mp505/flagged_number_first
         mp505/flagged_number_first_in_a_step mp512/flagged_through_own_layers
+        mp503/flagged_sigmoid_by_hand
     """,
     "as_powers": """
         mp402/flagged_by_hand
