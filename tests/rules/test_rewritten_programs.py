@@ -180,6 +180,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     "as_properties": """
         mp115/flagged_kept_in_settings
         mp121/flagged_model_class_and_loss mp121/flagged_own_layer
+        mp121/flagged_layers_of_a_registry
     """,  # where the class has the property itself, the assignment is right
     "attributes_in_a_dict": """
         mp201/flagged_layers_by_index
@@ -187,6 +188,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp121/flagged_model_class_and_loss mp201/flagged_activation_by_name
         mp106/flagged_set_by_its_own_compile mp202/clean_float32_base mp314/flagged_hyper_parameter mp314/flagged_item
         mp314/flagged_kept_under_another_name mp314/flagged_partly mp314/flagged_saved mp501/flagged_given_or_default
+        mp121/flagged_layers_of_a_registry
     """,
     "in_a_namespace": """
         mp302/clean_policy_that_a_setting_switches_off
@@ -245,6 +247,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp701/flagged_resumed_by_a_table mp701/flagged_resumed_run mp701/flagged_resumed_with_its_optimizer
         mp702/flagged_class mp702/flagged_inside_another_model mp702/flagged_policy_put_back
         mp702/flagged_under_a_manager mp704/flagged_concrete_functions
+        mp121/flagged_layers_of_a_registry
     """,
     "numbers_of_the_command_line": """
         mp202/flagged_methods_that_keras_calls
@@ -472,6 +475,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp701/flagged_resumed_run mp701/flagged_resumed_with_its_optimizer mp702/flagged_class
         mp702/flagged_inside_another_model mp702/flagged_policy_put_back mp702/flagged_under_a_manager
         mp704/flagged_concrete_functions
+        mp121/flagged_layers_of_a_registry
     """,
     "arguments_of_fire": """
         mp309/flagged_asked_under_bfloat16
