@@ -148,6 +148,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp303/flagged_classic mp303/flagged_compiled mp303/flagged_function mp410/flagged_class
         mp410/flagged_gan mp410/flagged_made_by_one_function mp410/flagged_one_loss_for_two
         mp410/flagged_parameters mp410/flagged_unscaled_by_the_other
+        mp410/flagged_applied_by_the_other
     """,
     "methods_of_an_object": """
         mp201/flagged_chained_stages mp204/flagged_in_inner_functions mp208/flagged_made_by_a_function
@@ -415,6 +416,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp507/flagged_softmax_object_in_a_loop mp510/clean_outside_of_call mp603/clean_step_of_ones_own
         mp603/flagged_step_of_ones_own mp701/flagged_resumed_by_a_table
         mp117/clean_accumulating_loop
+        mp410/flagged_applied_by_the_other
     """,
     "in_fields": """
         mp309/flagged_policy_asked_by_its_name mp310/flagged_asked_of_the_settings
