@@ -10,7 +10,8 @@ from typing import NamedTuple
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.dtype_names import NAMES
 from mpdoctor.program.events import Call, Operation
-from mpdoctor.program.values import Answer, Api, Collection, Known, Unknown, Value, is_api, known, walk
+from mpdoctor.program.values import Answer, Api, Collection, Known, Unknown, Value, is_api, known, options, walk
+from mpdoctor.source.asked_kinds import certain_arm
 from mpdoctor.source.syntax_nodes import nodes_in
 
 UNKNOWN = Unknown()
@@ -22,6 +23,8 @@ _MODULES_OF_DTYPES = ("tf", "tensorflow", "np", "numpy")
 _ASKING = frozenset(
     ("hasattr", "getattr", "isinstance", "issubclass", "dir", "callable", "vars", "signature", "find_spec")
 )
+
+_OF_KINDS = ("isinstance", "callable")
 
 # What every optimizer and model of every version has: who asks for it asks for nothing.
 _ALWAYS_THERE = frozenset(("learning_rate", "iterations", "optimizer", "model"))
@@ -115,21 +118,33 @@ class Question(NamedTuple):
         Whether it asks if something exists or works (`asks_whether_it_works`): its arms are then guarded.
     of_wrapper, that_scales
         The arms that `arm_of_wrapper` and `arm_that_scales` name.
+    certain
+        The arm that is not guarded after all: it asks of which kind the program's own data are, and they are of it.
     """
 
     asks: bool
     of_wrapper: bool | None
     that_scales: bool | None
+    certain: bool | None = None
 
 
 def question_of(test: ast.expr, value: Value) -> Question:
     asks = asks_whether_it_works(test, value)
-    return Question(asks, arm_of_wrapper(test, value), arm_that_scales(test, value) if asks else None)
+    certain = None
+    if asks and _asks_for_kinds_alone(test):
+        certain = certain_arm(test, [option for option in options(value) if _comes_from_asking(option)])
+    return Question(asks, arm_of_wrapper(test, value), arm_that_scales(test, value) if asks else None, certain)
+
+
+def _asks_for_kinds_alone(test: ast.expr) -> bool:
+    """Whether the only questions that the test is made of are `isinstance` and `callable`."""
+    asked = [node for node in nodes_in([test]) if _names_a_question(node)]
+    return bool(asked) and all(isinstance(node, ast.Name) and node.id in _OF_KINDS for node in asked)
 
 
 def guarded_in_arm(outer: Context, taken: bool, question: Question) -> dict[str, bool]:
     """What the context of an arm says of guards: `Context.guarded`, `only_unwrapped` and `only_wrapped`."""
-    guards = question.asks and taken is not question.of_wrapper
+    guards = question.asks and taken is not question.of_wrapper and taken is not question.certain
     is_question = outer.only_unwrapped if outer.guarded else guards
     scales = guards and taken is question.that_scales
     return {

@@ -152,6 +152,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp303/flagged_classic mp303/flagged_compiled mp303/flagged_function mp410/flagged_class
         mp410/flagged_gan mp410/flagged_made_by_one_function mp410/flagged_one_loss_for_two
         mp410/flagged_parameters mp410/flagged_unscaled_by_the_other mp201/flagged_weights_of_a_list
+        mp410/flagged_applied_by_the_other
     """,
     "methods_of_an_object": """
         mp201/flagged_chained_stages mp204/flagged_in_inner_functions mp208/flagged_made_by_a_function
@@ -184,6 +185,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     "as_properties": """
         mp115/flagged_kept_in_settings
         mp121/flagged_model_class_and_loss mp121/flagged_own_layer mp201/flagged_weights_of_a_list
+        mp121/flagged_layers_of_a_registry
     """,  # where the class has the property itself, the assignment is right
     "attributes_in_a_dict": """
         mp201/flagged_layers_by_index
@@ -191,6 +193,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp121/flagged_model_class_and_loss mp201/flagged_activation_by_name
         mp106/flagged_set_by_its_own_compile mp202/clean_float32_base mp314/flagged_hyper_parameter mp314/flagged_item
         mp314/flagged_kept_under_another_name mp314/flagged_partly mp314/flagged_saved mp501/flagged_given_or_default
+        mp121/flagged_layers_of_a_registry
     """,
     "in_a_namespace": """
         mp302/clean_policy_that_a_setting_switches_off
@@ -251,6 +254,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp701/flagged_resumed_by_a_table mp701/flagged_resumed_run mp701/flagged_resumed_with_its_optimizer
         mp702/flagged_class mp702/flagged_inside_another_model mp702/flagged_policy_put_back
         mp702/flagged_under_a_manager mp704/flagged_concrete_functions
+        mp121/flagged_layers_of_a_registry
     """,
     "numbers_of_the_command_line": """
         mp405/flagged_each_example_keras2
@@ -289,7 +293,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp504/flagged_autoencoder mp504/flagged_cast_after_halving
         mp505/flagged_constant_in_compiled_loss_keras2 mp505/flagged_number_first
         mp505/flagged_number_first_in_a_step mp512/flagged_through_own_layers mp202/flagged_noise_in_one_arm
-        mp505/flagged_weights_in_one_arm mp202/flagged_activation_functions
+        mp505/flagged_weights_in_one_arm mp202/flagged_activation_functions mp503/flagged_sigmoid_by_hand
     """,
     "as_powers": """
         mp402/flagged_by_hand
@@ -297,6 +301,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     "with_walrus": """
         mp201/flagged_policy_put_together mp202/clean_dtype_in_a_named_dictionary mp311/clean_overridden_settings
         mp311/flagged_updated_settings
+        mp202/flagged_labels_narrowed_in_a_loss
     """,
     "checked": """
         mp309/clean_asked_under_bfloat16 mp309/flagged_asked_under_bfloat16
@@ -417,7 +422,8 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp507/flagged_softmax_object_in_a_loop mp510/clean_outside_of_call mp603/clean_step_of_ones_own
         mp603/flagged_step_of_ones_own mp701/flagged_resumed_by_a_table
         mp117/clean_accumulating_loop mp401/clean_models_for_others mp505/flagged_functional_class_for_others
-        mp505/clean_functional_class_for_others mp505/flagged_outputs_inside_outputs mp505/clean_outputs_inside_outputs
+        mp505/clean_functional_class_for_others mp505/flagged_outputs_inside_outputs
+        mp505/clean_outputs_inside_outputs mp410/flagged_applied_by_the_other
     """,
     "in_fields": """
         mp309/flagged_policy_asked_by_its_name mp310/flagged_asked_of_the_settings
@@ -477,6 +483,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp701/flagged_resumed_run mp701/flagged_resumed_with_its_optimizer mp702/flagged_class
         mp702/flagged_inside_another_model mp702/flagged_policy_put_back mp702/flagged_under_a_manager
         mp704/flagged_concrete_functions
+        mp121/flagged_layers_of_a_registry
     """,
     "arguments_of_fire": """
         mp701/flagged_h5_of_keras2

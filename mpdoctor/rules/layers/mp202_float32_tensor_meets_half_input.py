@@ -224,8 +224,10 @@ def _finding(
         is_decay = any(map(is_weight_decay, operands))
         help = HELP_FOR_COUNT if is_count else HELP_FOR_DECAY if is_decay else _help(wide, text, said or "x.dtype")
         fix = fix_by_dtype_of_input(facts, event, operands, dtype) if dtype and not is_count and not is_decay else None
+    owner = event.context.owner
+    whose = "a" if owner is not None and owner.kind in ("loss", "metric") else "the layer's"
     return Finding(
-        f"{side} is float32 and is combined with the layer's 16-bit {kind_of_half(facts, event, operands)}: this line "
+        f"{side} is float32 and is combined with {whose} 16-bit {kind_of_half(facts, event, operands)}: this line "
         "raises under a mixed policy.",
         help,
         event.location,

@@ -64,7 +64,12 @@ from mpdoctor.semantics.source.layers.call_dtypes import NOT_CALLED, policies_of
 from mpdoctor.semantics.source.layers.model_layers import layer_name, policies_written
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.operands.casts import casts, is_cast, is_cast_to
-from mpdoctor.semantics.source.operands.combined_values import combined_ids, deciding_parts, meets_what_no_cast_decides
+from mpdoctor.semantics.source.operands.combined_values import (
+    combined_ids,
+    deciding_parts,
+    meets_what_no_cast_decides,
+    parts_that_meet_float32,
+)
 from mpdoctor.semantics.source.operands.mixed_operands import may_raise, mixed_operands
 from mpdoctor.semantics.source.optimizers.gradients import is_tape
 from mpdoctor.semantics.source.programs.running_functions import functions_around, method_around, surrounding
@@ -87,7 +92,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         return
     losses = _loss_functions(facts)
     casts_by_name = list(_casts_by_name(facts, losses))
+    in_vain = parts_that_meet_float32(facts) if casts_by_name else set()
     for call, dtype, given, is_loss in casts_by_name:
+        if id(call) in in_vain:
+            continue
         together = [
             cast for cast, *_, in_loss in casts_by_name if in_loss and cast.context.function is call.context.function
         ]

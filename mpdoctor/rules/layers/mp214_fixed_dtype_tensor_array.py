@@ -7,7 +7,7 @@ write dtype float16`, and in a graph `0-th value returned by … is half, but ex
 raises for a float16 mean; `tf.convert_to_tensor(x, tf.float32)` does not cast (TensorFlow 2.4, 2.15 and 2.21), a
 `tf.function` with an `input_signature` of float32 lets in nothing else (2.4 to 2.21), and a `tf.py_function` of
 `Tout=tf.float32` raises for a tensor of float16 that its function gives back, in a loss too, and eagerly (2.4 to
-2.21).
+2.21). A TensorArray of float16 refuses a float32 tensor, such as a float32 layer's output, as well (2.4 to 2.21).
 
 ## Flagged
 ```python
@@ -54,19 +54,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.dtypes.array_dtypes import is_array
+from mpdoctor.program.dtypes.dtype_names import AUTOCAST
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
-from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, is_api, options, walk
+from mpdoctor.program.values import Api, Collection, Item, Value, walk
 from mpdoctor.semantics.live.errors.dtype_errors import array_of_another_dtype
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.live.refusing_layers import refuses_half
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, callee_text, safe_fix
-from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, runs_in_layer
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, computes_in_half, runs_in_layer
+from mpdoctor.semantics.source.layers.tensor_arrays import writes_into_arrays
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.operands.declared_dtypes import (
     DeclaredFloat32,
@@ -74,6 +77,7 @@ from mpdoctor.semantics.source.operands.declared_dtypes import (
     dtypes_let_in,
     edit_of_draw,
 )
+from mpdoctor.semantics.source.operands.float32_meetings import is_wide
 from mpdoctor.semantics.source.operands.kept_dtypes import half_dtype_given_back, is_passed_on
 from mpdoctor.semantics.source.operands.mixed_operands import half_dtypes
 from mpdoctor.semantics.source.programs.running_functions import surrounding
@@ -91,10 +95,11 @@ CALLING = {
     "tensorflow.py_function": "Tout",
     "tensorflow.map_fn": "fn_output_signature",
 }
-WRITING = {"write": 1, "scatter": 1, "unstack": 0, "split": 0}  # methods, and where the value stands
 RAISING_EAGERLY = ("write", "scatter")
 HELP = "Declare the dtype of the values, `{}`, or cast the values to float32 first."
-LONGEST = 40
+HELP_FOR_FLOAT32 = (
+    "Declare the dtype of the values, `tf.float32`, or cast them first: `tf.cast(…, self.compute_dtype)`."
+)
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -124,25 +129,32 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
 
 
 def _arrays(facts: SourceFacts) -> Iterator[Finding]:
-    for write in facts.method_calls(*WRITING):
-        value = write.argument(WRITING[write.method], "value")
-        if value is None or asks_for_dtype(write.context):
-            continue
+    for write, array, value in writes_into_arrays(facts):
+        declared_as = dtype_named(array.argument(0, "dtype"), facts.keras)
         dtype = next(iter(half_dtypes(facts, value, write.context)), None)
-        array = _array_behind(write.receiver)
-        if dtype is None or array is None or dtype_named(array.argument(0, "dtype"), facts.keras) != "float32":
-            continue
         place = write.location
-        declared = _dtype_of_values(array, value)
-        yield Finding(
-            f"This TensorArray is float32, but {dtype} values of the layer are written into it"
-            + (f" ({place_of(facts, place, array.location)})" if place.line != array.location.line else "")
-            + (": that raises." if write.method in RAISING_EAGERLY else ": that raises in a graph."),
-            HELP.format(declared or "values.dtype"),
-            array.location,
-            fix=_fix(facts, array, "dtype", 0, declared),
-            also_seen=(AlsoSeen("MP214", "source", "A 16-bit value is written here.", place.path, place.line),),
-        )
+        where = f" ({place_of(facts, place, array.location)})" if place.line != array.location.line else ""
+        raises = f"{where}: that raises{'' if write.method in RAISING_EAGERLY else ' in a graph'}."
+        if _is_declared_in_half(facts, array, declared_as) and is_wide(facts, value, write.context):
+            given, fix, help_text = "A float32", None, HELP_FOR_FLOAT32
+            named = declared_as if declared_as in HALF else "the layer's 16 bits"
+            message = f"This TensorArray is declared in {named}, but a float32 tensor is written into it{raises}"
+        elif declared_as == "float32" and dtype is not None:
+            declared = _dtype_of_values(array, value)
+            given, fix = "A 16-bit", _fix(facts, array, "dtype", 0, declared)
+            help_text = HELP.format(declared or "values.dtype")
+            message = f"This TensorArray is float32, but {dtype} values of the layer are written into it{raises}"
+        else:
+            continue
+        seen = AlsoSeen("MP214", "source", f"{given} value is written here.", place.path, place.line)
+        yield Finding(message, help_text, array.location, fix=fix, also_seen=(seen,))
+
+
+def _is_declared_in_half(facts: SourceFacts, array: Call, dtype: str | None) -> bool:
+    if dtype != AUTOCAST:
+        return dtype in HALF
+    named = array.argument(0, "dtype")
+    return named is not None and computes_in_half(facts, named, array.context)
 
 
 def _of_declared(facts: SourceFacts, declared: DeclaredFloat32) -> Finding:
@@ -156,17 +168,6 @@ def _of_declared(facts: SourceFacts, declared: DeclaredFloat32) -> Finding:
     draw = f"Draw in its dtype: `dtype={declared.dtype_to_give}`"
     message = f"{function} its `{declared.name}` is {dtype} here: this line raises."
     return Finding(message, f"{draw}.", at, fix=safe_fix(draw, edit_of_draw(facts, declared)))
-
-
-def _array_behind(array: Value | None) -> Call | None:
-    """The TensorArray that is written, also after other writes (each returns a new one)."""
-    waiting = list(options(array))
-    for item in waiting[:LONGEST]:
-        if isinstance(item, Call) and is_api(item.callee, "tensorflow.TensorArray"):
-            return item
-        if isinstance(item, Call) and isinstance(item.callee, Attribute) and item.callee.name in WRITING:
-            return _array_behind(item.callee.of)
-    return None
 
 
 def _signatures(facts: SourceFacts) -> Iterator[Finding]:

@@ -8,9 +8,9 @@ by itself, so a loss that was scaled before has the same effect (a weight moved 
 Keras 3 the same loop is right, because `apply` and `apply_gradients` unscale.
 
 If you multiply the loss by a number of your own, `loss * 1024`, your code has to divide the gradients by it, in
-every Keras. Without that, SGD(0.01) moved a weight by 4.66 instead of 0.00455 (Keras 3.15, tf_keras 2.21,
-TensorFlow 2.10 and 2.4), and the loss was inf or NaN a few steps later. This is not reported for Adam, nor
-where the gradients are clipped or the learning rate is small enough.
+every Keras, and where `weight.assign_sub(rate * gradient)` changes the weights as well. Without that, SGD(0.01) moved
+a weight by 4.66 instead of 0.00455 (Keras 3.15, tf_keras 2.21, TensorFlow 2.10 and 2.4), and the loss was inf or NaN a
+few steps later. This is not reported for Adam, nor where gradients are clipped or the learning rate is small enough.
 
 ## Flagged
 ```python

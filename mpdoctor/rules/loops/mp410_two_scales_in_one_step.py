@@ -52,6 +52,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import FunctionFacts, Instance, Parameter
@@ -81,6 +82,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for scaling, calls, apply in steps:
         call = next((call for call in calls if _is_of_another(facts, call, scaling)), None)
         if call is None:
+            is_slip = not facts.keras.is_keras3 and calls and _is_of_another(facts, apply, scaling)
+            if is_slip and _has_a_step_of_its_own(facts, apply, steps) and not _applies(facts, scaling[0]):
+                yield _applied_by_another(facts, scaling[0], apply)
             continue
         mine, theirs = receiver_text(facts, call), receiver_text(facts, scaling[0])
         if call is not apply and _by_name(facts, scaling[0], apply):
@@ -96,6 +100,29 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             call.location,
             fix=fix,
         )
+
+
+def _has_a_step_of_its_own(facts: SourceFacts, apply: Call, steps: list[tuple[list[Call], list[Call], Call]]) -> bool:
+    """Whether the optimizer that applies these gradients applies others as well, of a loss that it scaled itself."""
+    return any(_by_name(facts, own[0], apply) for own, _, other in steps if other is not apply)
+
+
+def _applies(facts: SourceFacts, scaling: Call) -> bool:
+    return any(_by_name(facts, scaling, apply) for apply in facts.method_calls(*APPLYING))
+
+
+def _applied_by_another(facts: SourceFacts, scaling: Call, apply: Call) -> Finding:
+    """The finding for gradients that one wrapper of Keras 2 scales and unscales, and that another one, which has its
+    own to apply, applies by a slip."""
+    mine, theirs = receiver_text(facts, apply), receiver_text(facts, scaling)
+    edit = callee_replaced(facts, apply.location, f"{theirs}.{apply.method}")
+    return Finding(
+        f"The loss was scaled by `{theirs}`, but `{mine}` applies the gradients, and `{theirs}` applies none: it never "
+        "learns that they overflowed, and keeps its scale.",
+        f"Apply them by the optimizer that scaled the loss: `{theirs}.{apply.method}(…)`.",
+        apply.location,
+        fix=unsafe_fix(f"Apply them by `{theirs}`", edit),
+    )
 
 
 def _scaled_by_the_other(

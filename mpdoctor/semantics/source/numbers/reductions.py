@@ -57,7 +57,9 @@ def reductions(facts: SourceFacts) -> Iterator[Reduction]:
         if value is not None:
             yield Reduction(call, SUM, value)
     for operation in facts.operations:
-        if operation.operator == "**":
+        if operation.operator == "/":
+            yield from _sigmoid(operation)
+        elif operation.operator == "**":
             base, exponent = operation.operands[:2]
             if known(exponent) == 2 and _has_large_factor(base):
                 yield Reduction(operation, SQUARE, base)
@@ -212,7 +214,7 @@ def _has_large_factor(value: Value) -> bool:
     return max(numbers) >= SQUARED and 0 in numbers
 
 
-def _unbounded(event: Call, value: Value) -> Iterator[Reduction]:
+def _unbounded(event: Operation | Call, value: Value) -> Iterator[Reduction]:
     """A softmax by hand: the sum of exponentials of values that nothing bounds."""
     for option in options(value):
         inner = _first(option) if isinstance(option, Call) and function_named(option) == "exp" else None
@@ -224,14 +226,20 @@ def _softplus(call: Call, name: str, value: Value) -> Iterator[Reduction]:
     """log(1 + exp(x)) and log1p(exp(x))."""
     if name == "log1p":
         yield from _unbounded(call, value)
-    for option in options(value):
-        if (
-            isinstance(option, Operation)
-            and option.operator == "+"
-            and any(known(o) in (1, 1.0) for o in option.operands)
-        ):
-            for operand in option.operands:
-                yield from _unbounded(call, operand)
+    for operand in _beside_one(value):
+        yield from _unbounded(call, operand)
+
+
+def _beside_one(value: Value) -> Iterator[Value]:
+    """The operands of `1 + x`."""
+    sums = (option for option in options(value) if isinstance(option, Operation) and option.operator == "+")
+    yield from (part for each in sums if any(known(o) == 1 for o in each.operands) for part in each.operands)
+
+
+def _sigmoid(operation: Operation) -> Iterator[Reduction]:
+    """exp(x) / (1 + exp(x)), which is NaN where exp is infinite."""
+    if any(function_named(o) == "exp" for part in _beside_one(operation.operands[1]) for o in options(part)):
+        yield from _unbounded(operation, operation.operands[0])
 
 
 def _is_bounded(value: Value, depth: int = 0) -> bool:

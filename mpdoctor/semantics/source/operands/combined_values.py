@@ -12,7 +12,8 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, options
 from mpdoctor.semantics.source.operands.casts import is_cast
-from mpdoctor.semantics.source.operands.mixed_operands import MixedOperands, may_raise, mixed_operands
+from mpdoctor.semantics.source.operands.float32_meetings import float32_meetings
+from mpdoctor.semantics.source.operands.mixed_operands import MixedOperands, is_half, may_raise, mixed_operands
 from mpdoctor.semantics.source.operands.value_parts import values_joined, values_kept
 
 
@@ -63,3 +64,15 @@ def _meetings_by_part(facts: SourceFacts) -> dict[int, list[tuple[MixedOperands,
         for part in {id(part): part for part in parts if isinstance(part, Call)}.values():
             found[id(part)].append((met, parts))
     return found
+
+
+def parts_that_meet_float32(facts: SourceFacts) -> set[int]:
+    """Ids of what gives a tensor its 16 bits where this meets one that is float32 under every policy (MP202): a cast
+    among them works under none."""
+    return {
+        id(part)
+        for event, operands, *_ in float32_meetings(facts)
+        for operand in operands
+        if is_half(facts, operand, event.context)
+        for part in deciding_parts(operand)
+    }

@@ -22,6 +22,7 @@ from mpdoctor.semantics.source.optimizers.gradients import (
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import is_scaled_by, may_be_scaled_in, scale_by_hand
 from mpdoctor.semantics.source.optimizers.resized_gradients import unscaled_on_the_way
 from mpdoctor.semantics.source.optimizers.scaling import MULTIPLYING, is_scale
+from mpdoctor.semantics.source.optimizers.updates_by_hand import rate_by_hand, updates_by_hand
 from mpdoctor.semantics.source.programs.running_functions import functions_around
 from mpdoctor.semantics.wording import expression_at, text_at
 
@@ -32,8 +33,8 @@ LARGEST_RATE = 1.0  # of SGD; a rate that is no more than this with the scale in
 
 
 def never_divided(facts: SourceFacts) -> Iterator[tuple[Call, int, str]]:
-    """(apply call, the factor, how it is written if it comes from the command line, else "") where the update is
-    certainly too large by the factor, of the command line its default.
+    """(apply call, or the one that changes a weight by hand, the factor, how it is written if it comes from the command
+    line, else "") where the update is certainly too large by the factor, of the command line its default.
 
     Adam and its kin divide by the size of the gradients, clipping takes the size away, and a small learning rate may
     have been chosen for it: of these nothing is said."""
@@ -46,6 +47,12 @@ def never_divided(facts: SourceFacts) -> Iterator[tuple[Call, int, str]]:
         half = applied_in_float16(facts, target(gradient), apply, sources(gradient))
         if _is_plain(facts, apply, factor) and any(half):
             yield apply, factor, _written_setting(facts, target(gradient))
+    for update, gradient in updates_by_hand(facts):
+        factor, rate = _factor(target(gradient)), rate_by_hand(update, gradient)
+        if factor is None or rate is None or rate * factor <= LARGEST_RATE:
+            continue
+        if any(applied_in_float16(facts, target(gradient), update, sources(gradient))):
+            yield update, factor, _written_setting(facts, target(gradient))
 
 
 def scales_in_its_step(facts: SourceFacts, model: Value) -> bool:

@@ -8,25 +8,20 @@ from mpdoctor.facts.location import Location
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
-from mpdoctor.program.values import Collection, Item, Value, options, walk
+from mpdoctor.program.values import options, walk
 from mpdoctor.semantics.source.layers.float16_layers import applied_in_float16, is_assumed_float16, is_float16
-from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING
 from mpdoctor.semantics.source.layers.model_layers import layer_name, layers_of
-from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 from mpdoctor.semantics.source.optimizers.bare_optimizers import is_left_bare
 from mpdoctor.semantics.source.optimizers.functional_gradients import stateless_steps
 from mpdoctor.semantics.source.optimizers.gradients import (
-    is_gradient_call,
     is_taken_in_the_other_arm,
     is_wrapped_on_a_path,
-    lists_weights,
     sources,
     target,
-    until_gradients,
 )
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import may_be_scaled, may_be_scaled_in
 from mpdoctor.semantics.source.optimizers.resized_gradients import unscaled_on_the_way
-from mpdoctor.semantics.source.programs.branches import may_not_run
+from mpdoctor.semantics.source.optimizers.updates_by_hand import updates_by_hand
 from mpdoctor.semantics.source.programs.models import is_model
 
 
@@ -54,39 +49,12 @@ def unscaled_gradients(
 def unscaled_updates(facts: SourceFacts) -> Iterator[tuple[Call, Call, list[str]]]:
     """Where a program changes weights itself, `weight.assign_sub(rate * gradient)`: the assigning call and the
     tape.gradient call of an unscaled loss, with the layers that compute in float16 on the way to it."""
-    for update in facts.method_calls(*ASSIGNING):
-        if update.receiver is None or may_not_run(facts, update.context):
-            continue
-        for gradient in dict.fromkeys(until_gradients(update.argument(0))):
-            if isinstance(gradient, Call) and is_gradient_call(gradient) and _is_of_source(update.receiver, gradient):
-                loss = target(gradient)
-                scaled = may_be_scaled_in(facts, loss) or is_taken_in_the_other_arm(update, gradient)
-                half = [] if scaled else names_of_layers(applied_in_float16(facts, loss, update, sources(gradient)))
-                if half:
-                    yield update, gradient, half
-
-
-def _is_of_source(variable: Value, gradient: Call) -> bool:
-    """Whether a variable is one by which a tape differentiates: given alone, in a list, or in a model's list of
-    weights."""
-    by = sources(gradient)
-    lists = (_element_of(option) for option in options(variable))
-    holders = {holder for weights in lists if lists_weights(weights) for holder in options(weights.of)}
-    if any(holder in holders for part in walk(by) if lists_weights(part) for holder in options(part.of)):
-        return True
-    single = [option for given in options(by) for item in _items(given) for option in options(item)]
-    return any(same_object(option, other) for option in options(variable) for other in single)
-
-
-def _element_of(value: Value) -> Value:
-    """The list of which a value is an element, else the value itself."""
-    while isinstance(value, Item):
-        value = value.of
-    return value
-
-
-def _items(value: Value) -> tuple[Value, ...]:
-    return value.items if isinstance(value, Collection) else (value,)
+    for update, gradient in updates_by_hand(facts):
+        loss = target(gradient)
+        scaled = may_be_scaled_in(facts, loss) or is_taken_in_the_other_arm(update, gradient)
+        half = [] if scaled else names_of_layers(applied_in_float16(facts, loss, update, sources(gradient)))
+        if half:
+            yield update, gradient, half
 
 
 def stateless_unscaled(facts: SourceFacts) -> Iterator[tuple[Call, list[str]]]:
