@@ -48,10 +48,10 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     [
         (["--version"], 8),
         (["explain", "MP201"], 152),
-        (["rules"], 411),
-        (["check", "--static", "--output-format=concise", "mixed.py"], 489),
-        (["check", "--static", "--output-format=concise", "."], 509),
-        (["check", "--static", "--output-format=concise", "plain"], 197),
+        (["rules"], 413),
+        (["check", "--static", "--output-format=concise", "mixed.py"], 490),
+        (["check", "--static", "--output-format=concise", "."], 510),
+        (["check", "--static", "--output-format=concise", "plain"], 198),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),
 )
