@@ -87,7 +87,7 @@ from mpdoctor.semantics.source.edits.met_operands import (
     with_elements,
 )
 from mpdoctor.semantics.source.edits.syntax_trees import location_of
-from mpdoctor.semantics.source.edits.updates import advice_for_update
+from mpdoctor.semantics.source.edits.updates import advice_for_float32, advice_for_update
 from mpdoctor.semantics.source.layers.layer_variables import RAW
 from mpdoctor.semantics.source.layers.weight_values import is_weight_decay
 from mpdoctor.semantics.source.numbers.moving_averages import updates_a_variable
@@ -217,15 +217,19 @@ def _finding(
     if isinstance(wide, Call) and is_weight(wide):  # of `add_weight(…, autocast=False)`
         side = "A weight that is made without autocast"
     is_count = is_product_of_sizes(wide)
+    owner = event.context.owner
+    is_loss = owner is not None and owner.kind in ("loss", "metric")
+    half = [operand for operand in operands if is_half(facts, operand, event.context)]
     if updates_a_variable(facts, event):
-        help, fix = advice_for_update(facts, event, [each for each in operands if is_half(facts, each, event.context)])
+        help, fix = advice_for_update(facts, event, half)
+    elif is_loss:
+        help, fix = advice_for_float32(facts, event, half, "a loss or a metric has three digits in 16 bits.")
     else:
         said = dtype or dtype_of_expression(pairs_that_meet(facts, event), lambda v: is_half(facts, v, event.context))
         is_decay = any(map(is_weight_decay, operands))
         help = HELP_FOR_COUNT if is_count else HELP_FOR_DECAY if is_decay else _help(wide, text, said or "x.dtype")
         fix = fix_by_dtype_of_input(facts, event, operands, dtype) if dtype and not is_count and not is_decay else None
-    owner = event.context.owner
-    whose = "a" if owner is not None and owner.kind in ("loss", "metric") else "the layer's"
+    whose = "a" if is_loss else "the layer's"
     return Finding(
         f"{side} is float32 and is combined with {whose} 16-bit {kind_of_half(facts, event, operands)}: this line "
         "raises under a mixed policy.",

@@ -1,4 +1,4 @@
-"""Edits of lines that compute a variable's next value from its last one: they are for float32."""
+"""Edits of lines that are for float32: of those that compute a variable's next value from its last one, say."""
 
 from __future__ import annotations
 
@@ -23,10 +23,18 @@ def advice_for_update(facts: SourceFacts, event: Call | Operation, half: Sequenc
     if any(is_weight(origin(value)) or _is_computed_from_weight(value) for value in half):
         word = "autocast" if facts.keras.is_keras3 else "experimental_autocast"
         return f'Make the weight with `add_weight(…, dtype="float32", {word}=False)`: {_WHY}', None
+    return advice_for_float32(facts, event, half, _WHY)
+
+
+def advice_for_float32(
+    facts: SourceFacts, event: Call | Operation, half: Sequence[Value], why: str
+) -> tuple[str, Fix | None]:
+    """The help, with the reason for it, and the edit for a line that is to be computed in float32 and on which these
+    values are 16-bit."""
     pairs = pairs_that_meet(facts, event)
     written = next((text_at(facts, location_of(facts, node)) for value, node in pairs if value in half), "")
     edits = [cast_where_it_meets(facts, value, pairs, "float32") for value in half]
-    help = f"Cast the 16-bit side to float32, `tf.cast({written or '…'}, tf.float32)`: {_WHY}"
+    help = f"Cast the 16-bit side to float32, `tf.cast({written or '…'}, tf.float32)`: {why}"
     return help, safe_fix("Cast to float32", *edits)
 
 

@@ -52,6 +52,8 @@ def _is_read_after_compile(facts: SourceFacts, read: Read) -> bool:
     compiled = [c for c in facts.method_calls("compile") if c.receiver is model and c.order < read.order]
     if not compiled or compiled[-1].context.branches != read.context.branches or compiled[-1].context.run:
         return False
+    if read.context.function is not None and not read.context.callers:
+        return False  # a function that is handed on, as to a LambdaCallback, runs at a later time
     calls = [call for call in _between(facts, compiled[-1], read) if call.method not in LEAVES_MODEL]
     touched = (value for call in calls for value in (call.receiver, *call.given) if value is not None)
     is_new = _is_bare(compiled[-1].argument(0, "optimizer")) and compile_wraps(facts, compiled[-1])
