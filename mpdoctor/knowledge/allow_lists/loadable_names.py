@@ -110,6 +110,8 @@ CLASSES = {
 }
 # What stands in no public module is named by where it is written: module below the package -> classes.
 INNER_CLASSES = {
+    # what `tf.keras.layers` has beside `keras.layers` where it is Keras 3 (TensorFlow 2.21, Keras 3.15)
+    "_legacy.layers": frozenset({"AlphaDropout", "RandomHeight", "RandomWidth", "ThresholdedReLU"}),
     "models.functional": frozenset({"Functional"}),
     "models.sequential": frozenset({"Sequential"}),
     "models.model": frozenset({"Model"}),
@@ -121,6 +123,7 @@ INNER_CLASSES = {
     "layers.core.tf_op_layer": frozenset(
         {"ClassMethod", "InstanceMethod", "InstanceProperty", "SlicingOpLambda", "TFOpLambda"}
     ),
+    "layers.preprocessing.feature_space": frozenset({"TFDConcat", "TFDIdentity"}),  # of a FeatureSpace's model
     "losses": frozenset({"LossFunctionWrapper"}),
     "losses.losses": frozenset({"LossFunctionWrapper"}),
     "metrics.base_metric": frozenset({"MeanMetricWrapper", "SumOverBatchSizeMetricWrapper"}),

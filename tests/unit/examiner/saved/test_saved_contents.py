@@ -216,6 +216,11 @@ def test_methods_and_properties_of_tensors(configuration: Any, calls: list[str])
          ["mine", "theirs"]),
         (layer("MeanMetricWrapper", fn="mean_absolute_error"), []),
         (layer("ConvLSTM2DCell", filters=2, kernel_size=3), []),
+        (named("keras._legacy.layers", "ThresholdedReLU"), []),
+        (named("keras._legacy.layers", "Dense"), ["keras._legacy.layers.Dense"]),
+        (named("keras.src.layers.preprocessing.feature_space", "TFDConcat"), []),
+        (named("keras.src.layers.preprocessing.feature_space", "Feature"),
+         ["keras.src.layers.preprocessing.feature_space.Feature"]),
         # what lies in a class of the user's is its own to read; what Keras would deserialise there is not
         (named("mine", "Scale", "Scale", activation="any word", loss="also"), ["mine.Scale"]),
         (named("mine", "Scale", "Scale", inner=function("os", "system")), ["mine.Scale", "os.system"]),
