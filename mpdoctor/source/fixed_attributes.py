@@ -63,8 +63,8 @@ def _constants_of_class(cls: ast.ClassDef) -> Iterator[str]:
     """The names of the attributes that one class sets to a constant."""
     is_plain = not (cls.bases or cls.keywords or cls.decorator_list)
     for node in cls.body:
-        if is_plain and isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
-            yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+        if is_plain:
+            yield from (target.id for target in _targets_of_constant(node) if isinstance(target, ast.Name))
         if isinstance(node, ast.FunctionDef) and node.name == "__init__" and node.args.args:
             yield from _constants_of_object(node, node.args.args[0].arg)
 
@@ -72,10 +72,16 @@ def _constants_of_class(cls: ast.ClassDef) -> Iterator[str]:
 def _constants_of_object(function: ast.FunctionDef, itself: str) -> Iterator[str]:
     """The attributes of `itself` that a function sets to a constant on every path."""
     for node in function.body:
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and len(node.targets) == 1:
-            (target,) = node.targets
+        for target in _targets_of_constant(node):
             if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == itself:
                 yield target.attr
+
+
+def _targets_of_constant(node: ast.stmt) -> list[ast.expr]:
+    """What `x = 1` or `x: int = 1` gives the constant to; [] for any other statement."""
+    if not isinstance(node, (ast.Assign, ast.AnnAssign)) or not isinstance(node.value, ast.Constant):
+        return []
+    return node.targets if isinstance(node, ast.Assign) else [node.target]
 
 
 def _set_names(tree: ast.Module) -> Iterator[str]:

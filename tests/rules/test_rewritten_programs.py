@@ -34,19 +34,19 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     "enumerated": "mp201/flagged_layers_by_index",
     "named_arguments": "mp306/flagged_behind_other_questions",
     "configured": """
-        mp309/flagged_policy_asked_by_its_name mp310/flagged_asked_of_the_settings
+        mp309/flagged_policy_asked_by_its_name
     """,
     "decorated": """
         mp409/flagged_beside_unscaled_gradients
     """,
     "in_a_class": """
-        mp302/clean_policy_that_a_setting_switches_off
         mp201/clean_counted_in_a_while
         mp115/flagged_never_set mp115/flagged_shown_as_text mp116/flagged_never_used
         mp306/flagged_factory_methods mp315/clean_only_evaluates mp415/flagged_method_named_run
         mp701/clean_resumed_to_predict mp701/flagged_resumed_by_a_table
     """,
     "in_helpers": """
+        mp310/clean_asked_of_the_settings mp506/flagged_own_model
         mp201/flagged_last_round_of_sizes
         mp201/flagged_layers_by_index
         mp202/flagged_decorator_tries_twice
@@ -73,6 +73,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp411/flagged_between_compile_and_fit
     """,
     "in_inner_functions": """
+        mp506/flagged_own_model
         mp104/clean_each_dtype_in_its_arm mp105/flagged_in_a_method_of_a_library mp106/clean_float16_in_name
         mp110/flagged_handler_of_its_own mp110/flagged_memory_growth mp201/clean_output_by_argument
         mp201/flagged_own_train_step mp202/flagged_made_from_its_config
@@ -101,6 +102,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp201/flagged_weights_of_a_list
     """,
     "mixed_in": """
+        mp202/clean_switched_off
         mp202/flagged_methods_that_keras_calls
         mp104/flagged_method_of_an_enumeration mp203/flagged_linear_from_the_guide mp212/flagged_state_given_back
     """,
@@ -130,14 +132,14 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp114/flagged_text
     """,
     "registered": """
+        mp202/clean_switched_off
         mp413/flagged_policy_behind_a_flag
     """,
     "in_a_table": """
-        mp310/flagged_asked_of_the_settings mp311/flagged_settings_of_an_experiment
+         mp311/flagged_settings_of_an_experiment
     """,
     "in_class_attributes": """
-        mp202/flagged_attention_helper mp309/flagged_policy_asked_by_its_name
-        mp310/flagged_asked_of_the_settings
+        mp202/flagged_attention_helper
         mp502/flagged_structured_settings
     """,
     "inlined": """
@@ -168,6 +170,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp208/flagged_made_by_a_function mp301/clean_asserted mp501/flagged_method_taken_from_a_function
     """,
     "subclassed": """
+        mp202/clean_switched_off
         mp106/flagged_behind_another_layer mp107/flagged_own_layer_by_itself mp201/flagged_made_by_a_metaclass
         mp212/flagged_state_given_back mp312/flagged_own_compile
     """,
@@ -180,14 +183,17 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp204/flagged_metric_given_a_dtype
     """,
     "attributes_set_by_name": """
+        mp202/clean_switched_off
         mp115/flagged_kept_in_an_attribute mp115/flagged_kept_in_settings
     """,
     "as_properties": """
+        mp202/clean_switched_off
         mp115/flagged_kept_in_settings
         mp121/flagged_model_class_and_loss mp121/flagged_own_layer mp201/flagged_weights_of_a_list
         mp121/flagged_layers_of_a_registry
     """,  # where the class has the property itself, the assignment is right
     "attributes_in_a_dict": """
+        mp202/clean_switched_off
         mp201/flagged_layers_by_index
         mp502/flagged_made_many_times
         mp121/flagged_model_class_and_loss mp201/flagged_activation_by_name
@@ -267,16 +273,16 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     """,
     "flags_of_the_command_line": """
         mp106/flagged_accumulated_elsewhere mp106/flagged_accumulated_in_a_trainer mp115/clean_returned
-        mp201/clean_output_by_argument mp301/clean_unknown_optimizer mp310/flagged_asked_of_the_settings
+        mp201/clean_output_by_argument mp301/clean_unknown_optimizer
         mp409/clean_asked_not_to_scale mp512/flagged_length_of_input
     """,
     "read_as_json": """
-        mp310/flagged_asked_of_the_settings mp311/flagged_settings_of_an_experiment mp402/flagged_by_hand
+         mp311/flagged_settings_of_an_experiment mp402/flagged_by_hand
         mp402/flagged_by_hand_in_a_class mp402/flagged_constant_tensor_by_hand mp402/flagged_factor_of_the_command_line
     """,
     "as_defaults": """
         mp202/flagged_dtype_of_a_carried_tensor
-        mp202/clean_switched_off mp202/flagged_switched_on_later
+         mp202/flagged_switched_on_later
         mp202/flagged_lambda_of_a_models_class mp202/flagged_methods_that_keras_calls
         mp202/flagged_promoted_by_a_weight
         mp202/flagged_lambda_that_gives_its_input
@@ -301,7 +307,6 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     "with_walrus": """
         mp201/flagged_policy_put_together mp202/clean_dtype_in_a_named_dictionary mp311/clean_overridden_settings
         mp311/flagged_updated_settings
-        mp202/flagged_labels_narrowed_in_a_loss
     """,
     "checked": """
         mp309/clean_asked_under_bfloat16 mp309/flagged_asked_under_bfloat16
@@ -426,18 +431,18 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp505/clean_outputs_inside_outputs mp410/flagged_applied_by_the_other
     """,
     "in_fields": """
-        mp309/flagged_policy_asked_by_its_name mp310/flagged_asked_of_the_settings
+        mp309/flagged_policy_asked_by_its_name
     """,
     "in_an_enumeration": """
         mp202/flagged_attention_helper mp309/flagged_policy_asked_by_its_name
-        mp310/flagged_asked_of_the_settings mp502/flagged_structured_settings
+         mp502/flagged_structured_settings
     """,
     "in_an_attribute_dict": """
         mp202/flagged_tables_by_lengths mp309/flagged_policy_asked_by_its_name
-        mp310/flagged_asked_of_the_settings mp409/clean_asked_not_to_scale mp409/flagged_kept_by_a_metric
+         mp409/clean_asked_not_to_scale mp409/flagged_kept_by_a_metric
     """,
     "in_a_config_dict": """
-        mp309/flagged_policy_asked_by_its_name mp310/flagged_asked_of_the_settings
+        mp309/flagged_policy_asked_by_its_name
     """,
     "asked_of_a_dict": """
         mp107/clean_replaced_at_once mp216/flagged_argument_of_a_parser mp305/clean_passes_on_in_a_scope
@@ -466,7 +471,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp210/clean_bytes mp210/clean_bytes_in_models mp214/flagged_bounded_rows
         mp214/flagged_numpy_function mp301/clean_unknown_optimizer mp309/flagged_bfloat16_loop
         mp309/flagged_float32 mp309/flagged_policy_asked_by_its_name mp309/flagged_read_for_its_scale
-        mp310/flagged_asked_of_the_settings mp310/flagged_default_of_an_argument
+         mp310/flagged_default_of_an_argument
         mp311/flagged_assigned_or_by_class mp401/clean_functions_in_functions
         mp401/flagged_bfloat16_unscaled_all_the_same mp401/flagged_penalty_of_weights
         mp402/flagged_by_hand_in_a_class mp402/flagged_constant_tensor_by_hand mp402/flagged_mean_of_batches
@@ -552,7 +557,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     "keywords_made_before": """
         mp119/clean_metrics mp204/flagged_metric_given_a_policy
         mp401/flagged_run_in_each_arm
-        mp117/flagged_in_a_function mp204/flagged_metric_given_a_dtype mp310/flagged_asked_of_the_settings
+        mp117/flagged_in_a_function mp204/flagged_metric_given_a_dtype
         mp502/flagged_smoothed_overlap
     """,
     "negated": """

@@ -16,6 +16,8 @@ ONCE = [
     IN_BODY,
     "class A(Layer):\n def __init__(this, n):\n  super().__init__()\n  this.on = 'mean'\n",
     IN_INIT + IN_BODY.replace("A", "B"),
+    "class A:\n on: bool = False\n",
+    "class A(Layer):\n def __init__(self):\n  self.on: bool = False\n",
     IN_INIT + " def call(self, x):\n  return x if self.on else -x\n",
     IN_BODY + "if A.on: print(A.on, A.off)\n",
 ]
@@ -23,7 +25,6 @@ NOT_ONCE = [
     "",
     "class A(Layer):\n on = False\n",  # a base of a library's may set it
     "@dataclass\nclass A:\n on = False\n",
-    "class A:\n on: bool = False\n",
     "class A(metaclass=M):\n on = False\n",
     "class A:\n def __init__(self, on=False):\n  self.on = on\n",
     "class A:\n def __init__(self, n):\n  if n:\n   self.on = False\n",
