@@ -21,7 +21,7 @@ class AttributesSet:
 
     def may_set(self, name: str) -> bool:
         """Whether the module sets an attribute of that name, names it in quotes, or may set any by `setattr`."""
-        if self._sets_any:
+        if self.sets_any:
             return True
         return name in self._text and (name in self._places or _is_quoted(self._text, name))
 
@@ -29,12 +29,13 @@ class AttributesSet:
         """Whether each class that has the attribute sets it to one constant, in its body or in `__init__`, and nothing
         else in the module sets it. Classes of the module that derive from each other may set what the other one has:
         of theirs nothing is said."""
-        if self._sets_any or name not in self._text or _is_quoted(self._text, name):
+        if self.sets_any or name not in self._text or _is_quoted(self._text, name):
             return False
         return 0 < self._constants[name] == self._places[name]
 
     @cached_property
-    def _sets_any(self) -> bool:
+    def sets_any(self) -> bool:
+        """Whether the module may set attributes that it does not name, by `setattr` or the like."""
         return _SETS_ANY.search(self._text) is not None
 
     @cached_property

@@ -82,6 +82,8 @@ class Walk:
         The files of settings that the program may read, with the digests of their bytes.
     class_made
         The class for which a metaclass' methods are being followed.
+    set_once
+        Whether attributes of a name are set once (see `certain_answers`), by the name and by how much was imported.
     """
 
     guarded: bool = False
@@ -110,6 +112,7 @@ class Walk:
     modules_read: int = 0
     settings_read: dict[str, str] = field(default_factory=dict)
     class_made: Value | None = None
+    set_once: dict[tuple[str, int, int], bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=False, eq=False, repr=False)
