@@ -204,9 +204,9 @@ TWO = {"replicas": 2, "strategy": "MirroredStrategy"}
             layer("body", is_output=True, settings=SettingsFacts(activation="sigmoid")), casts_output=True)),
         ("MP507", "cross-entropy is computed from float16 probabilities", None, trained(
             BODY, SIGMOID, loss_takes_probabilities=True)),
-        ("MP507", "is inf below a probability of 0.016", None, trained(
+        ("MP507", "is inf below 0.016", None, trained(
             BODY, SOFTMAX, loss_takes_probabilities=True)),
-        ("MP507", "is inf below a probability of 4.8e-07, and applied", None, trained(
+        ("MP507", "is inf below 4.8e-07, and applied", None, trained(
             BODY, SOFTMAX, loss_takes_probabilities=True, optimizer=(ADAM,))),
         ("MP507", "cross-entropy is computed from float16 probabilities", None, trained(
             BODY, SOFTMAX, loss="categorical_focal_crossentropy", loss_takes_probabilities=True)),

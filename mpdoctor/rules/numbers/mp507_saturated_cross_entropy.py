@@ -92,17 +92,15 @@ RIGHT_FOR = {
     "sigmoid": ("binary_crossentropy",),
 }
 SOFTMAX = (
-    "The gradient of this float16 softmax's cross-entropy is {} divided by the number of samples of a batch (of its "
-    "pixels or words, where each has a class) and by the probability "
+    "The gradient of this float16 softmax's cross-entropy is {} divided by the number of samples or pixels and by the "
+    "probability "
 )
 SOFTMAX_SCALED = (
     SOFTMAX.format("the loss scale")
-    + "of the right class: at a scale of 32768 and 32 of them it is inf below a probability of 0.016, and the step is "
-    "skipped."
+    + "of the right class: at a scale of 32768 and 32 of them it is inf below 0.016, and the step is skipped."
 )
 SOFTMAX_UNSCALED = (
-    SOFTMAX.format("1")
-    + "of the right class: with 32 of them it is inf below a probability of 4.8e-07, and applied to the weights, as no "
+    SOFTMAX.format("1") + "of the right class: with 32 of them it is inf below 4.8e-07, and applied, as no "
     "LossScaleOptimizer skips the step."
 )
 HELP = (
