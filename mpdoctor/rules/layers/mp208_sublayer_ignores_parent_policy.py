@@ -57,6 +57,7 @@ from collections.abc import Iterable, Iterator
 
 from mpdoctor.facts.half_dtypes import SIXTEEN_BITS
 from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
@@ -147,19 +148,20 @@ def _inside(facts: SourceFacts, own: ClassFacts, inner: list[Call]) -> Iterator[
     """The layers made inside a user's layer that is given another dtype than the global policy's."""
     fixed = policies_named(own.base_argument("dtype"))
     makings = facts.makings_of(own) if inner and not fixed else []
+    given = [(making.location, policies_named(dtype_given(facts, making))) for making in makings]
+    given = [(made_at, policies) for made_at, policies in given if policies]
     for call in inner:
-        for policy in sorted(set(fixed) or _policies_given(facts, makings, call)):
+        for policy in sorted(set(fixed) or _policies_around(given, call)):
             other = _other_policy(facts, call, policy)
             if other is not None:
                 yield _finding(facts, call, own.name, policy, other)
                 break
 
 
-def _policies_given(facts: SourceFacts, makings: Iterable[Call], inner: Call) -> set[str]:
+def _policies_around(given: Iterable[tuple[Location, tuple[str, ...]]], inner: Call) -> set[str]:
     """The policies that the outer layer is given, in the calls that make both it and the inner layer."""
     callers = inner.context.callers
-    made = [making for making in makings if not callers or making.location in callers]
-    return {policy for making in made for policy in policies_named(dtype_given(facts, making))}
+    return {policy for made_at, policies in given if not callers or made_at in callers for policy in policies}
 
 
 def _maker(facts: SourceFacts, context: Context) -> ClassFacts | None:
