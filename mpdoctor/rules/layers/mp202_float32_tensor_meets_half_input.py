@@ -86,7 +86,6 @@ from mpdoctor.semantics.source.edits.met_operands import (
     pairs_that_meet,
     with_elements,
 )
-from mpdoctor.semantics.source.edits.syntax_trees import location_of
 from mpdoctor.semantics.source.edits.updates import advice_for_float32, advice_for_update
 from mpdoctor.semantics.source.layers.layer_variables import RAW
 from mpdoctor.semantics.source.layers.weight_values import is_weight_decay
@@ -97,6 +96,7 @@ from mpdoctor.semantics.source.operands.float32_meetings import float32_meetings
 from mpdoctor.semantics.source.operands.mixed_operands import half_dtypes, is_half, mixed_operands
 from mpdoctor.semantics.source.operands.numbers_first import ALWAYS, COMMUTING, NumberFirst, numbers_before_half
 from mpdoctor.semantics.source.operands.operand_words import expression_text, float32_side, kind_of_half
+from mpdoctor.semantics.source.texts.syntax_trees import location_of
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR

@@ -71,7 +71,7 @@ from mpdoctor.semantics.source.layers.layer_variables import (
     owner_of_weight,
     raw_variables,
 )
-from mpdoctor.semantics.source.numbers.losses_and_metrics import half_dtype_of_policy
+from mpdoctor.semantics.source.programs.losses_and_metrics import half_dtype_of_policy
 from mpdoctor.semantics.source.programs.tests_without_training import is_in_test_without_training
 
 SEVERITY = Severity.WARNING

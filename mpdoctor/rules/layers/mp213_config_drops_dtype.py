@@ -70,7 +70,7 @@ from mpdoctor.program.values import Api, Attribute, Collection, Value, known, op
 from mpdoctor.semantics.source.edits.expressions import text_of, unsafe_fix
 from mpdoctor.semantics.source.edits.passed_keywords import passing_keywords
 from mpdoctor.semantics.source.layers.model_layers import layers_of
-from mpdoctor.semantics.source.programs.saving.saved_files import drops_dtype
+from mpdoctor.semantics.source.trainings.saved_files import drops_dtype
 
 SEVERITY = Severity.INFO
 FIXES = ("unsafe",)

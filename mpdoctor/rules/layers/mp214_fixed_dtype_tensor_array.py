@@ -69,8 +69,8 @@ from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_fai
 from mpdoctor.semantics.live.refusing_layers import refuses_half
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, callee_text, safe_fix
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, computes_in_half, runs_in_layer
+from mpdoctor.semantics.source.layers.precision import precision_of
 from mpdoctor.semantics.source.layers.tensor_arrays import writes_into_arrays
-from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.operands.declared_dtypes import (
     DeclaredFloat32,
     declared_in_float32,

@@ -74,7 +74,7 @@ from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policie
 from mpdoctor.semantics.source.layers.later_inputs import MOST_LAYERS, given_to_call, is_later_input
 from mpdoctor.semantics.source.layers.later_inputs import given as given_to
 from mpdoctor.semantics.source.layers.layer_dtypes import half_dtype_of_layer
-from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.source.layers.precision import precision_of
 from mpdoctor.semantics.source.operands.mixed_operands import (
     MixedOperands,
     is_half,

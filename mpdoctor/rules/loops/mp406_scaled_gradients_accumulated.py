@@ -66,8 +66,6 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import argument_at, expression_written, put_behind, unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_losses import unscaled_at_tape, zeroed_behind
-from mpdoctor.semantics.source.edits.syntax_trees import called
-from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 from mpdoctor.semantics.source.optimizers.gradient_sums import (
     adds_up,
     are_new,
@@ -87,7 +85,9 @@ from mpdoctor.semantics.source.optimizers.scaling import (
     holds_gradient,
     scaling_calls,
 )
+from mpdoctor.semantics.source.programs.attribute_access import same_object
 from mpdoctor.semantics.source.programs.branches import contradicts_itself, may_not_run
+from mpdoctor.semantics.source.texts.syntax_trees import called
 from mpdoctor.semantics.wording import receiver_text
 
 SEVERITY = Severity.WARNING

@@ -79,9 +79,9 @@ from mpdoctor.semantics.source.edits.uses import meets_others
 from mpdoctor.semantics.source.function_names import function_named
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_dtypes import half_dtype_of_layer
+from mpdoctor.semantics.source.layers.precision import ARITHMETIC, precision_of
 from mpdoctor.semantics.source.layers.weight_values import is_made_of_weights
 from mpdoctor.semantics.source.numbers.constants import written
-from mpdoctor.semantics.source.numbers.precision import ARITHMETIC, precision_of
 from mpdoctor.semantics.source.numbers.reductions import EXPONENTIAL, GRAM, NORM, SQUARE, SUM, reductions
 from mpdoctor.semantics.source.numbers.small_divisors import divided_by_large, divided_by_small
 from mpdoctor.semantics.source.numbers.value_counts import is_over_few, is_over_short_rows, large_means, large_pooling

@@ -93,9 +93,9 @@ from mpdoctor.semantics.live.errors.failing_parts import place_of_part
 from mpdoctor.semantics.source.edits.casts import cast, cast_argument
 from mpdoctor.semantics.source.edits.expressions import holds, name_at, safe_fix
 from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING
-from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled, outputs_named
-from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.source.layers.precision import precision_of
 from mpdoctor.semantics.source.operands.dtype_mismatches import DtypeMismatch, dtype_mismatches
+from mpdoctor.semantics.source.programs.losses_and_metrics import compiled, outputs_named
 from mpdoctor.semantics.source.programs.running_functions import method_around
 from mpdoctor.semantics.wording import place_of, quoted, text_at
 

@@ -60,9 +60,9 @@ from mpdoctor.semantics.source.edits.expressions import holds, left_operand_at, 
 from mpdoctor.semantics.source.edits.uses import meets_others
 from mpdoctor.semantics.source.function_names import function_named, functions_called
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
+from mpdoctor.semantics.source.layers.precision import precision_of
 from mpdoctor.semantics.source.layers.weight_values import is_made_of_weights
 from mpdoctor.semantics.source.numbers.epsilon_guards import divisors
-from mpdoctor.semantics.source.numbers.precision import precision_of
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)

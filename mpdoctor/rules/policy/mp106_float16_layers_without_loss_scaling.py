@@ -54,13 +54,13 @@ from mpdoctor.program.values import Api, Value, known, options, walk
 from mpdoctor.semantics.source.edits.expressions import argument_at, put_around, unsafe_fix, without_keyword
 from mpdoctor.semantics.source.edits.loops.scaled_losses import loss_scaled, wrapped_where_made
 from mpdoctor.semantics.source.edits.names import keras_name
-from mpdoctor.semantics.source.layers.float16_layers import (
+from mpdoctor.semantics.source.layers.model_layers import layers_of, trainings
+from mpdoctor.semantics.source.optimizers.bare_optimizers import asked_as_wrapper, is_left_bare
+from mpdoctor.semantics.source.optimizers.float16_layers import (
     is_float16,
     is_float16_in_name,
     may_be_float16,
 )
-from mpdoctor.semantics.source.layers.model_layers import layers_of, trainings
-from mpdoctor.semantics.source.optimizers.bare_optimizers import asked_as_wrapper, is_left_bare
 from mpdoctor.semantics.source.optimizers.functional_gradients import STATELESS_APPLY
 from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,

@@ -12,7 +12,7 @@ from itertools import combinations, starmap
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit, Fix
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.semantics.source.edits.written import Argument, Written, written_at
+from mpdoctor.semantics.source.texts.written import Argument, Written, written_at
 
 Edits = Edit | Iterable[Edit] | None
 

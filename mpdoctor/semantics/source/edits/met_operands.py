@@ -15,11 +15,11 @@ from mpdoctor.program.values import Api, Collection, Item, Value
 from mpdoctor.semantics.source.edits.casts import cast
 from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.edits.made.tensors import is_said_at, made_in
-from mpdoctor.semantics.source.edits.syntax_trees import location_of, nodes_at
 from mpdoctor.semantics.source.edits.uses import meets_float32_elsewhere
 from mpdoctor.semantics.source.layers.layer_variables import RAW
 from mpdoctor.semantics.source.operands.float32_meetings import is_wide
 from mpdoctor.semantics.source.operands.mixed_operands import is_half
+from mpdoctor.semantics.source.texts.syntax_trees import location_of, nodes_at
 
 Pair = tuple[Value, ast.expr]  # what meets, and how it is written there
 IsHalf = Callable[[Value], bool]

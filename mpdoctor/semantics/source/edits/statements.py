@@ -16,7 +16,7 @@ from mpdoctor.finding import Edit
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import argument_at, text_of, without_call
-from mpdoctor.semantics.source.edits.written import Written, lines_of_cell, written_at
+from mpdoctor.semantics.source.texts.written import Written, lines_of_cell, written_at
 
 _DOCSTRING = re.compile(r"\s*[rRuU]?[\"']")
 

@@ -8,8 +8,8 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Api, Value, options
 from mpdoctor.semantics.source.edits.met_operands import pairs_that_meet, with_elements
-from mpdoctor.semantics.source.edits.syntax_trees import location_of
 from mpdoctor.semantics.source.operands.mixed_operands import is_half, origin
+from mpdoctor.semantics.source.texts.syntax_trees import location_of
 from mpdoctor.semantics.wording import expression_at, place_of, quoted, text_at
 
 LOOKUPS = ("gather", "embedding_lookup")

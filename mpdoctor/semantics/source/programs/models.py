@@ -10,7 +10,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Value, options, walk
-from mpdoctor.semantics.source.optimizers.attribute_access import reads, receivers
+from mpdoctor.semantics.source.programs.attribute_access import reads, receivers
 
 OUTPUTS = ("output", "outputs")
 _GIVE_MODELS = (

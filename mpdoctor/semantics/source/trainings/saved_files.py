@@ -16,7 +16,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import FunctionFacts
 from mpdoctor.program.values import Api, Attribute, Collection, Either, Known, Value, known, options, walk
 from mpdoctor.semantics.source.layers.model_layers import TRAINING, policies_inside, trainings
-from mpdoctor.semantics.source.optimizers.attribute_access import same_object
+from mpdoctor.semantics.source.programs.attribute_access import same_object
 from mpdoctor.semantics.source.programs.branches import exclude_each_other, happen_together
 
 LOAD = "keras.models.load_model"

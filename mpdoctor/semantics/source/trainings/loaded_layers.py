@@ -24,7 +24,7 @@ from mpdoctor.semantics.source.layers.model_layers import (
 )
 from mpdoctor.semantics.source.programs.branches import exclude_each_other, happen_together
 from mpdoctor.semantics.source.programs.models import OUTPUTS
-from mpdoctor.semantics.source.programs.saving.saved_files import writers_of
+from mpdoctor.semantics.source.trainings.saved_files import writers_of
 
 HALF = "mixed_float16"
 _INPUTS = ("input", "inputs")

@@ -10,7 +10,7 @@ from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.values import Api, Value, known, options
 from mpdoctor.semantics.source.edits.expressions import holds
-from mpdoctor.semantics.source.numbers.precision import Precision
+from mpdoctor.semantics.source.layers.precision import Precision
 from mpdoctor.semantics.source.operands.casts import is_cast
 from mpdoctor.semantics.source.optimizers.hand_made_scales import scaled_by_hand
 
