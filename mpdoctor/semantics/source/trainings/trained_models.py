@@ -1,4 +1,4 @@
-"""Models that a program uses and does not train: frozen ones, and copies that only predict."""
+"""Models that a program trains, and those that it uses and does not train: frozen ones, and copies that only predict."""
 
 from __future__ import annotations
 
