@@ -55,11 +55,11 @@ from mpdoctor.semantics.source.layers.model_layers import (
     half_policy_calls,
     layer_name,
     policies_inside,
-    trainings,
 )
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
 from mpdoctor.semantics.source.programs.running_functions import functions_of_call
 from mpdoctor.semantics.source.texts.syntax_trees import tree_of
+from mpdoctor.semantics.source.trainings.trained_models import trainings
 from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.WARNING

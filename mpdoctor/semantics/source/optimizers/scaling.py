@@ -285,3 +285,13 @@ def _is_something_else(value: Value) -> bool:
     if class_of(value) is not None:
         return True
     return isinstance(value.callee if isinstance(value, Call) else value, Api)
+
+
+def scales_in_keras2(facts: SourceFacts, optimizer: Value) -> bool:
+    """Whether the program scales with the same object, and it is of no class of its own: in Keras 2 that is a
+    LossScaleOptimizer. False up to TensorFlow 2.8, where it may be the experimental one, which has other attributes."""
+    is_old = facts.keras.package == "tf.keras" and facts.keras.release < (2, 9)
+    if facts.keras.is_keras3 or is_old or any(class_of(option) is not None for option in options(optimizer)):
+        return False
+    scaling = facts.method_calls("get_scaled_loss", "get_unscaled_gradients")
+    return any(call.receiver is not None and same_object(call.receiver, optimizer) for call in scaling)
