@@ -62,7 +62,7 @@ from mpdoctor.semantics.source.edits.casts import cast_to_dtype_instead, cast_to
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, safe_fix, unsafe_fix
 from mpdoctor.semantics.source.layers.call_dtypes import NOT_CALLED, policies_of_instances
 from mpdoctor.semantics.source.layers.model_layers import layer_name, policies_written
-from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.source.layers.precision import precision_of
 from mpdoctor.semantics.source.operands.casts import casts, is_cast, is_cast_to
 from mpdoctor.semantics.source.operands.combined_values import (
     combined_ids,

@@ -64,10 +64,8 @@ from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.semantics.source.edits.expressions import argument_at, expression_written, put_behind, unsafe_fix
+from mpdoctor.semantics.source.edits.expressions import put_behind, unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_losses import unscaled_at_tape, zeroed_behind
-from mpdoctor.semantics.source.edits.syntax_trees import called
-from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 from mpdoctor.semantics.source.optimizers.gradient_sums import (
     adds_up,
     are_new,
@@ -87,7 +85,10 @@ from mpdoctor.semantics.source.optimizers.scaling import (
     holds_gradient,
     scaling_calls,
 )
+from mpdoctor.semantics.source.programs.attribute_access import same_object
 from mpdoctor.semantics.source.programs.branches import contradicts_itself, may_not_run
+from mpdoctor.semantics.source.texts.syntax_trees import called
+from mpdoctor.semantics.source.texts.written import argument_at, expression_written
 from mpdoctor.semantics.wording import receiver_text
 
 SEVERITY = Severity.WARNING

@@ -85,13 +85,14 @@ from mpdoctor.semantics.live.errors.dtype_errors import mismatch_of_precisions
 from mpdoctor.semantics.live.errors.error_texts import evidence_of
 from mpdoctor.semantics.live.errors.failing_parts import place_of_part
 from mpdoctor.semantics.source.edits.casts import NAMES_OF_FIRST, cast, cast_to_float32_instead
-from mpdoctor.semantics.source.edits.expressions import argument_at, holds, name_at, safe_fix, text_of
+from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.edits.statements import statement_at
-from mpdoctor.semantics.source.edits.syntax_trees import location_of, nodes_at
-from mpdoctor.semantics.source.numbers.losses_and_metrics import DATA
-from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.source.layers.precision import precision_of
 from mpdoctor.semantics.source.operands.combined_values import casts_to_half
 from mpdoctor.semantics.source.operands.dtype_mismatches import DtypeMismatch, dtype_mismatches
+from mpdoctor.semantics.source.programs.losses_and_metrics import DATA
+from mpdoctor.semantics.source.texts.syntax_trees import location_of, nodes_at
+from mpdoctor.semantics.source.texts.written import argument_at, holds, name_at, text_of
 from mpdoctor.semantics.wording import expression_at, listed, quoted, text_at
 
 SEVERITY = Severity.ERROR

@@ -91,13 +91,14 @@ from mpdoctor.semantics.live.errors.dtype_errors import half_given_for_float32, 
 from mpdoctor.semantics.live.errors.error_texts import evidence_of
 from mpdoctor.semantics.live.errors.failing_parts import place_of_part
 from mpdoctor.semantics.source.edits.casts import cast, cast_argument, cast_to_float32_instead
-from mpdoctor.semantics.source.edits.expressions import holds, name_at, safe_fix
+from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING
-from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled, outputs_named
-from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.source.layers.precision import precision_of
 from mpdoctor.semantics.source.operands.combined_values import casts_to_half
 from mpdoctor.semantics.source.operands.dtype_mismatches import DtypeMismatch, dtype_mismatches
+from mpdoctor.semantics.source.programs.losses_and_metrics import compiled, outputs_named
 from mpdoctor.semantics.source.programs.running_functions import method_around
+from mpdoctor.semantics.source.texts.written import holds, name_at
 from mpdoctor.semantics.wording import place_of, quoted, text_at
 
 SEVERITY = Severity.ERROR

@@ -62,7 +62,6 @@ from mpdoctor.program.user_definitions import FunctionFacts, Instance
 from mpdoctor.program.values import Attribute, Value, options
 from mpdoctor.semantics.source.edits.expressions import callee_replaced, replaced, safe_fix, unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_losses import loss_scaled
-from mpdoctor.semantics.source.optimizers.attribute_access import reads, receivers
 from mpdoctor.semantics.source.optimizers.gradients import (
     UNSCALING,
     applied_gradients,
@@ -76,6 +75,7 @@ from mpdoctor.semantics.source.optimizers.wrappers import (
     starting_scale_in_words,
     wrappings,
 )
+from mpdoctor.semantics.source.programs.attribute_access import reads, receivers
 from mpdoctor.semantics.source.programs.branches import exclude_each_other, is_absent
 from mpdoctor.semantics.wording import name_of_optimizer, receiver_text
 

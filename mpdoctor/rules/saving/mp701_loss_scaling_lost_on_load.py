@@ -63,11 +63,12 @@ from mpdoctor.semantics.live.loaded_layers import layers_inside
 from mpdoctor.semantics.source.edits.expressions import literal_replaced, unsafe_fix
 from mpdoctor.semantics.source.edits.names import keras_name
 from mpdoctor.semantics.source.edits.statements import is_right_above, line_before
-from mpdoctor.semantics.source.layers.model_layers import TRAINING, policies_of_layer
+from mpdoctor.semantics.source.layers.model_layers import policies_of_layer
 from mpdoctor.semantics.source.optimizers.bare_optimizers import is_bare
 from mpdoctor.semantics.source.optimizers.wrappers import compiles_of
-from mpdoctor.semantics.source.programs.saving.loaded_layers import models_that_train, trains_half
-from mpdoctor.semantics.source.programs.saving.saved_files import (
+from mpdoctor.semantics.source.programs.models import TRAINING
+from mpdoctor.semantics.source.trainings.loaded_layers import models_that_train, trains_half
+from mpdoctor.semantics.source.trainings.saved_files import (
     ending_of,
     loads,
     policies_in_file,

@@ -56,14 +56,13 @@ from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import walk
 from mpdoctor.semantics.live.loaded_layers import layers_inside
-from mpdoctor.semantics.source.layers.model_layers import trainings
-from mpdoctor.semantics.source.layers.untrained_models import is_frozen
-from mpdoctor.semantics.source.programs.saving.saved_files import (
+from mpdoctor.semantics.source.trainings.saved_files import (
     holds_layers_without_dtype,
     loads,
     policies_in_file,
     training_of,
 )
+from mpdoctor.semantics.source.trainings.trained_models import is_frozen, trainings
 
 SEVERITY = Severity.WARNING
 EXPLAINS = {"MP209": "model", "MP309": "model"}

@@ -9,9 +9,10 @@ from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
 from mpdoctor.program.events import Return
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.semantics.source.edits.expressions import argument_at, argument_replaced, expression_written, put_around
+from mpdoctor.semantics.source.edits.expressions import argument_replaced, put_around
 from mpdoctor.semantics.source.edits.names import DTYPES, keras_ops, tensorflow
-from mpdoctor.semantics.source.edits.syntax_trees import location_of, tree_of
+from mpdoctor.semantics.source.texts.syntax_trees import location_of, tree_of
+from mpdoctor.semantics.source.texts.written import argument_at, expression_written
 
 NAMES_OF_FIRST = ("x", "input", "input_tensor", "tensor", "value", "loss")  # what functions call their first argument
 

@@ -19,12 +19,12 @@ from mpdoctor.program.user_definitions import FunctionFacts, Parameter
 from mpdoctor.program.values import Known, Value, is_api, options
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.model_layers import half_policy_calls
-from mpdoctor.semantics.source.numbers.losses_and_metrics import DATA, STEPS
-from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
+from mpdoctor.semantics.source.layers.precision import Precision, precision_of
 from mpdoctor.semantics.source.operands.float32_meetings import made_in_an_arm
 from mpdoctor.semantics.source.operands.mixed_operands import mixed_operands
 from mpdoctor.semantics.source.operands.numbers_first import is_compiled, numbers_before_tensors
 from mpdoctor.semantics.source.programs.branches import exclude_each_other, is_for_float32, is_ruled_out
+from mpdoctor.semantics.source.programs.losses_and_metrics import DATA, STEPS
 from mpdoctor.semantics.source.programs.models import is_any_symbolic
 from mpdoctor.semantics.source.programs.running_functions import functions_around, method_around
 

@@ -12,7 +12,6 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Either, Value, is_api, known, options
-from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 from mpdoctor.semantics.source.optimizers.clipping import CLIPPING
 from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
@@ -29,6 +28,7 @@ from mpdoctor.semantics.source.optimizers.scaling import (
     products_with_scale,
     scales,
 )
+from mpdoctor.semantics.source.programs.attribute_access import same_object
 from mpdoctor.semantics.source.programs.branches import depends_on_no_more
 
 

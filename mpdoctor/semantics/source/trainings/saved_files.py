@@ -15,9 +15,11 @@ from mpdoctor.program.saved_file import SavedFile
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import FunctionFacts
 from mpdoctor.program.values import Api, Attribute, Collection, Either, Known, Value, known, options, walk
-from mpdoctor.semantics.source.layers.model_layers import TRAINING, policies_inside, trainings
-from mpdoctor.semantics.source.optimizers.attribute_access import same_object
+from mpdoctor.semantics.source.layers.model_layers import policies_inside
+from mpdoctor.semantics.source.programs.attribute_access import same_object
 from mpdoctor.semantics.source.programs.branches import exclude_each_other, happen_together
+from mpdoctor.semantics.source.programs.models import TRAINING
+from mpdoctor.semantics.source.trainings.trained_models import trainings
 
 LOAD = "keras.models.load_model"
 OF_TENSORFLOW = "tensorflow.saved_model.save"  # load_model refuses what it saves (TensorFlow 2.10, 2.15)

@@ -8,7 +8,7 @@ from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
 from mpdoctor.program.events import Call
 from mpdoctor.program.values import Collection, Known, Unknown, Value, is_api, known
-from mpdoctor.source.interpreter.containers import elements_in_turn
+from mpdoctor.source.interpreter.containers.elements import elements_in_turn
 from mpdoctor.source.syntax_nodes import extends_list, nodes_in
 
 MOST_CALLED_IN_TURN = 6  # elements that a loop goes through one by one

@@ -9,10 +9,10 @@ from mpdoctor.knowledge.wrapper_api import SCALING
 from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.values import Api, Value, known, options
-from mpdoctor.semantics.source.edits.expressions import holds
-from mpdoctor.semantics.source.numbers.precision import Precision
+from mpdoctor.semantics.source.layers.precision import Precision
 from mpdoctor.semantics.source.operands.casts import is_cast
 from mpdoctor.semantics.source.optimizers.hand_made_scales import scaled_by_hand
+from mpdoctor.semantics.source.texts.written import holds
 
 REDUCING = ("reduce_mean", "reduce_sum", "mean", "sum", "compute_average_loss")
 OF_ONE_NUMBER = ("sqrt", "negative", "abs")

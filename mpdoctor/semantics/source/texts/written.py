@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import tokenize
 from functools import cached_property
@@ -175,3 +176,89 @@ def _argument(tokens: list[Token]) -> Argument:
     if len(tokens) > 2 and tokens[0].is_name() and tokens[1].text == "=":
         return Argument(start, end, tokens[0].text, tokens[2].start)
     return Argument(start, end, value_start=start)
+
+
+def text_of(facts: SourceFacts, location: Location) -> str | None:
+    written = written_at(facts, location)
+    return written.text if written is not None else None
+
+
+def expression_written(facts: SourceFacts, location: Location) -> ast.expr | None:
+    """The expression at a place as a syntax tree; None where Python cannot parse it."""
+    try:
+        return ast.parse(f"({text_of(facts, location)})", mode="eval").body
+    except (SyntaxError, ValueError):
+        return None
+
+
+def callee_text(facts: SourceFacts, call: Location) -> str:
+    """`f` of `f(…)`; "" where that is not at hand."""
+    written = written_at(facts, call)
+    return written.text[: written.tokens[written.opening - 1].end] if written is not None and written.opening else ""
+
+
+def argument_text(facts: SourceFacts, call: Location, name: str, position: int | None = None) -> str | None:
+    """The text of an argument, given by its name or its position; None where it is not given."""
+    written = written_at(facts, call)
+    if written is None:
+        return None
+    given = written.named(name) or (written.positional(position) if position is not None else None)
+    return written.text[given.value_start : given.end] if given is not None else None
+
+
+def argument_at(facts: SourceFacts, call: Location, position: int = 0, *names: str) -> Location | None:
+    """The place of the argument that is given at this position or by one of these names; None where it is not given."""
+    written = written_at(facts, call)
+    if written is None:
+        return None
+    given = next(filter(None, map(written.named, names)), None) or written.positional(position)
+    return written.span(given.value_start, given.end) if given is not None else None
+
+
+def left_operand_at(facts: SourceFacts, location: Location, operator: str) -> Location | None:
+    """The place of `a` in `a / b`. None where the operator occurs more than once."""
+    written = written_at(facts, location)
+    end = end_of_left_operand(written, operator) if written is not None else None
+    return written.span(0, end) if written is not None and end is not None else None
+
+
+def end_of_left_operand(written: Written, operator: str) -> int | None:
+    """The index at which the left operand ends; None where the operator occurs more than once."""
+    depth, operators = 0, []
+    for number, token in enumerate(written.tokens):
+        depth += token.deeper
+        if depth == 0 and token.text == operator:
+            operators.append(number)
+    return written.tokens[operators[0] - 1].end if len(operators) == 1 and operators[0] > 0 else None
+
+
+def name_at(facts: SourceFacts, location: Location, name: str) -> Location | None:
+    """The place of this name in an expression that contains it once; else None."""
+    written = written_at(facts, location)
+    if written is None:
+        return None
+    tokens = written.tokens
+    names = [
+        token
+        for number, token in enumerate(tokens)
+        if token.is_name(name) and not (number and tokens[number - 1].text == ".")
+    ]
+    return written.span(names[0].start, names[0].end) if len(names) == 1 else None
+
+
+def call_of(facts: SourceFacts, attribute: Location) -> Location | None:
+    """The call of a method, by where the method stands: `a.b(…)` of `a.b`."""
+    start = (attribute.path, attribute.line, attribute.column)
+    for call in facts.calls:
+        place = call.location
+        if (place.path, place.line, place.column) == start and place != attribute:
+            written = written_at(facts, place)
+            before = written.tokens[written.opening - 1].end if written is not None and written.opening else None
+            if written is not None and before is not None and written.span(0, before) == attribute:
+                return place
+    return None
+
+
+def holds(outer: Location, inner: Location) -> bool:
+    begins = (outer.line, outer.column) <= (inner.line, inner.column)
+    return begins and (inner.end_line, inner.end_column) <= (outer.end_line, outer.end_column)

@@ -12,7 +12,7 @@ from mpdoctor.program.values import Value, options
 from mpdoctor.semantics.source.layers.model_layers import policies_inside
 from mpdoctor.semantics.source.optimizers.bare_optimizers import is_bare
 from mpdoctor.semantics.source.optimizers.wrappers import compiles_of
-from mpdoctor.semantics.source.programs.saving.saved_files import Save, is_doubtful, is_load_of, saves, text_of
+from mpdoctor.semantics.source.trainings.saved_files import Save, is_doubtful, is_load_of, saves, text_of
 
 
 def saved_files_from_events(facts: SourceFacts) -> tuple[SavedFile, ...]:

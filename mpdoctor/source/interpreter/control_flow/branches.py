@@ -13,12 +13,17 @@ from mpdoctor.source.existence_checks import (
     is_guarding_handler,
     question_of,
 )
-from mpdoctor.source.interpreter.certain_answers import certain_answer, is_fixed
+from mpdoctor.source.interpreter.conditions import (
+    asked_otherwise,
+    certain_answer,
+    is_fixed,
+    leave_out,
+    names_of_several,
+    question_of_arm,
+)
+from mpdoctor.source.interpreter.control_flow.hidden_failures import TryNode, answers_of_imports, hiding_handlers
 from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
 from mpdoctor.source.interpreter.expressions import evaluate_test
-from mpdoctor.source.interpreter.hidden_failures import TryNode, answers_of_imports, hiding_handlers
-from mpdoctor.source.interpreter.questions import asked_otherwise, question_of_arm
-from mpdoctor.source.interpreter.ruled_out import leave_out, names_of_several
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import merged_names
 from mpdoctor.source.same_in_each_arm import handed_in_each_arm

@@ -7,7 +7,8 @@ import dataclasses
 from mpdoctor.facts.location import Location
 from mpdoctor.program.events import Call
 from mpdoctor.program.values import Collection, Known, Value, is_api, known
-from mpdoctor.source.interpreter.containers import chained, contents_of, dictionary, element_of, in_any_order
+from mpdoctor.source.interpreter.containers.elements import contents_of, element_of, in_any_order
+from mpdoctor.source.interpreter.containers.literals import chained, dictionary
 from mpdoctor.source.interpreter.state.scopes import Keywords
 from mpdoctor.source.joining import joined
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from mpdoctor.program.events import Call
 from mpdoctor.program.values import Collection, Earlier, Value, certainly_known, is_api, known
 from mpdoctor.source.interpreter.assignments import assign
-from mpdoctor.source.interpreter.containers import element_of, iterated
+from mpdoctor.source.interpreter.containers.elements import element_of, iterated
+from mpdoctor.source.interpreter.control_flow.loop_rounds import is_range_with_steps, last_rounds, rounds_in_turn
 from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
-from mpdoctor.source.interpreter.loop_rounds import is_range_with_steps, last_rounds, rounds_in_turn
 from mpdoctor.source.interpreter.state.events import Events
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import merged_names

@@ -1,9 +1,8 @@
-"""Lists, tuples, sets and dicts: what the program writes out, and what it takes from them."""
+"""What a program takes from lists, tuples, sets and dicts: by an index, a key or a slice, or one after the other."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
 
 from mpdoctor.facts.location import Location
 from mpdoctor.program.events import Call
@@ -22,13 +21,11 @@ from mpdoctor.program.values import (
     options,
 )
 from mpdoctor.source.interpreter.attributes import inlined_method, item_of_object
-from mpdoctor.source.interpreter.changed_containers import kept_item
+from mpdoctor.source.interpreter.containers.changes import kept_item
 from mpdoctor.source.interpreter.dispatch import evaluate
-from mpdoctor.source.interpreter.split_tensors import parts_of_split
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.joining import joined
 
-MOST_SPREAD = 10_000  # elements of one `[*rest, *rest]`: forty lines of it would make 2^40
 MOST_NESTED = 4  # of `zip(…)` and the like in one another: forty lines of `v = zip(v, v)` would make 2^40
 ITERATING = (
     *("builtins.enumerate", "builtins.zip", "builtins.reversed", "builtins.sorted", "builtins.iter", "builtins.next"),
@@ -142,97 +139,9 @@ def _under_unknown_keys(of: Collection, entry: Value | None) -> list[Value]:
     return [of.items[place] for place in range(first, len(of.items)) if not isinstance(of.keys[place], Known)]
 
 
-def evaluate_sequence(state: State, node: ast.Tuple | ast.List | ast.Set) -> Value:
-    items, is_open, ending = spread_out(state, node.elts)
-    return Collection(state.place(node), type(node).__name__.lower(), items, (), is_open, ending)
-
-
-def spread_out(state: State, nodes: Sequence[ast.expr]) -> tuple[tuple[Value, ...], bool, int]:
-    """(elements or arguments, whether there may be more of them, how many of these stand behind all that are not seen).
-    `*rest` is spread out where its elements are known."""
-    if ast.Starred in map(type, nodes):
-        return _with_rests(state, nodes)
-    return tuple([evaluate(state, node) for node in nodes]), False, 0
-
-
-def _with_rests(state: State, nodes: Sequence[ast.expr]) -> tuple[tuple[Value, ...], bool, int]:
-    items: list[Value] = []
-    is_open, ending = False, 0
-    for node in nodes:
-        if not isinstance(node, ast.Starred):
-            items.append(evaluate(state, node))
-            ending += 1
-            continue
-        rest = parts_of_split(contents_of(evaluate(state, node.value)), state.place(node))
-        is_seen = isinstance(rest, Collection) and rest.kind in ("list", "tuple")
-        if isinstance(rest, Collection) and is_seen and len(items) + len(rest.items) <= MOST_SPREAD:
-            items.extend(rest.items)
-            is_open = is_open or rest.open
-            ending = rest.ending if rest.open else ending + len(rest.items)
-        else:
-            is_open, ending = True, 0
-    return tuple(items), is_open, ending if is_open else 0
-
-
 def contents_of(iterable: Value) -> Value:
     """The elements that a generator of the user's gives, in the place of the generator; other values as they are."""
     return iterable.yielded if isinstance(iterable, Call) and iterable.yielded is not None else iterable
-
-
-def evaluate_dictionary(state: State, node: ast.Dict) -> Value:
-    keys: list[Value] = []
-    items: list[Value] = []
-    is_open = False
-    for key_node, item_node in zip(node.keys, node.values, strict=True):
-        item = evaluate(state, item_node) if key_node is None else None
-        if key_node is not None:
-            keys.append(evaluate(state, key_node))
-            items.append(evaluate(state, item_node))
-        elif isinstance(item, Collection) and item.kind == "dict":
-            keys.extend(item.keys)
-            items.extend(item.items)
-            is_open = is_open or item.open
-        else:
-            is_open = True
-    return dictionary(state.place(node), keys, items, is_open)
-
-
-def dictionary(location: Location, keys: Sequence[Value], items: Sequence[Value], is_open: bool) -> Collection:
-    """A dict of these entries, of which a later one takes the place of an earlier one with the same key."""
-    last = {_name_of_key(key): place for place, key in enumerate(keys)}
-    kept = sorted(last.values()) if len(last) < len(keys) else range(len(keys))
-    return Collection(location, "dict", tuple(items[i] for i in kept), tuple(keys[i] for i in kept), is_open)
-
-
-def united(location: Location, left: Collection, right: Collection) -> Value:
-    """`left | right`, of dicts."""
-    if left.kind != "dict" or right.kind != "dict" or left.uniform or right.uniform:
-        return Unknown(location)
-    keys, items = (*left.keys, *right.keys), (*left.items, *right.items)
-    return dictionary(location, keys, items, left.open or right.open)
-
-
-def chained(location: Location, parts: Sequence[Value]) -> Collection | None:
-    """The elements of several lists or generators one after the other, where those of each are known."""
-    held = [contents_of(container) for container in parts]
-    if not all(
-        isinstance(contents, Collection) and contents.kind in ("list", "tuple") and not contents.uniform
-        for contents in held
-    ):
-        return None
-    items: list[Value] = []
-    is_open, ending = False, 0
-    for contents in held:
-        assert isinstance(contents, Collection)
-        items += contents.items
-        ending = contents.ending if contents.open else ending + len(contents.items)
-        is_open = is_open or contents.open
-    return Collection(location, "list", tuple(items), (), is_open, ending if is_open else 0)
-
-
-def _name_of_key(key: Value) -> tuple[object, ...]:
-    name = known(key)
-    return ("text", name) if isinstance(name, str) else ("value", id(key))
 
 
 def iterated(state: State, iterable: Value) -> Value:

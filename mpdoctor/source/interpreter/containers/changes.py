@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
@@ -10,8 +11,9 @@ from mpdoctor.program.user_definitions import ClassFacts, Defined, Instance
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Unknown, Value, known, options
 from mpdoctor.source.interpreter.attributes import attribute_of
 from mpdoctor.source.interpreter.state.interpreter_state import State
-from mpdoctor.source.interpreter.state.scopes import Scope
+from mpdoctor.source.interpreter.state.scopes import Closure, Keywords, Scope
 from mpdoctor.source.joining import joined, tells_of_all, without_none
+from mpdoctor.source.syntax_nodes import nodes_in
 
 _MOST_ELEMENTS = 12
 _MOST_UNKNOWN_KEYS = 20  # values that a dict is given under keys that are not known
@@ -186,3 +188,39 @@ def _with_element(state: State, of: Collection, index: Value, value: Value) -> C
         return Collection(of.location, of.kind, (), open=True)
     element = without_none(joined((*of.items, value)))
     return Collection(of.location, "list", (element,), open=True, uniform=tells_of_all(value))
+
+
+def put_back_arguments(
+    state: State, call: ast.Call, closure: Closure, args: tuple[Value, ...], keywords: Keywords, after: dict[str, Value]
+) -> None:
+    """Give the caller's lists and dicts the contents that the called function has given them. `args`: with the object
+    of a method; `after`: the function's own names when it has run."""
+    for parameter, written, given in _handed_over(call, closure, args, keywords):
+        held = after.get(parameter)
+        if isinstance(given, Collection) and held is not None and held is not given:
+            choices = [choice for choice in options(held) if choice is not given]
+            if all(id(choice) in state.walk.changed for choice in choices) and not _is_assigned(closure, parameter):
+                put_back(state, written, given, held)
+
+
+def _handed_over(
+    call: ast.Call, closure: Closure, args: tuple[Value, ...], keywords: Keywords
+) -> Iterator[tuple[str, ast.expr, Value | None]]:
+    """(parameter, the expression for it, its value) of a call that unpacks nothing by `*`."""
+    parameters = [*closure.node.args.posonlyargs, *closure.node.args.args]
+    bound, named = len(args) - len(call.args), dict(keywords)
+    if bound >= 0 and not any(isinstance(written, ast.Starred) for written in call.args):
+        for parameter, written, given in zip(parameters[bound:], call.args, args[bound:], strict=False):
+            yield parameter.arg, written, given
+    for keyword in call.keywords:
+        if keyword.arg is not None:
+            yield keyword.arg, keyword.value, named.get(keyword.arg)
+
+
+def _is_assigned(closure: Closure, name: str) -> bool:
+    """Whether the function gives the name another object, perhaps a copy."""
+    body = closure.node.body
+    return isinstance(body, list) and any(
+        isinstance(inner, ast.Name) and inner.id == name and isinstance(inner.ctx, ast.Store)
+        for inner in nodes_in(body)
+    )

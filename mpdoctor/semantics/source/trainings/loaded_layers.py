@@ -16,15 +16,14 @@ from mpdoctor.semantics.source.layers.model_layers import (
     LIGHT,
     NESTS,
     PARTS_OF_MODELS,
-    TRAINING,
     adding_calls,
     layer_name,
     policies_inside,
-    trainings,
 )
 from mpdoctor.semantics.source.programs.branches import exclude_each_other, happen_together
-from mpdoctor.semantics.source.programs.models import OUTPUTS
-from mpdoctor.semantics.source.programs.saving.saved_files import writers_of
+from mpdoctor.semantics.source.programs.models import OUTPUTS, TRAINING
+from mpdoctor.semantics.source.trainings.saved_files import writers_of
+from mpdoctor.semantics.source.trainings.trained_models import trainings
 
 HALF = "mixed_float16"
 _INPUTS = ("input", "inputs")

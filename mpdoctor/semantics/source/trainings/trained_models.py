@@ -1,17 +1,38 @@
-"""Models that a program uses and does not train: frozen ones, and copies that only predict."""
+"""Models that a program trains, and those that it uses and does not train: frozen ones, copies that only predict."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import known, options, walk
-from mpdoctor.semantics.source.layers.model_layers import TRAINING, layers_of, trainings
-from mpdoctor.semantics.source.programs.models import is_model
+from mpdoctor.semantics.source.layers.model_layers import layers_of
+from mpdoctor.semantics.source.optimizers.gradient_sums import gradients_kept_until
+from mpdoctor.semantics.source.optimizers.gradients import applied_gradients
+from mpdoctor.semantics.source.programs.branches import may_not_run
+from mpdoctor.semantics.source.programs.models import TRAINING, is_model
 
 _APPLYING = ("apply_gradients", "apply", "minimize")
 _GIVEN_WEIGHTS = ("set_weights", "load_weights")
+
+
+def trainings(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
+    """(compile, fit or apply call, the model that it trains) for every model that the program is seen to make."""
+    for call in facts.method_calls(*TRAINING):
+        for model in options(call.receiver):
+            if isinstance(model, Call) and is_model(model):
+                yield call, model
+    models: dict[int, list[Call]] = {}  # by the id of the weights: a step that is followed often names the same ones
+    applying = [call for call in facts.method_calls(*APPLYING) if not may_not_run(facts, call.context)]
+    kept = ((apply, gradient) for apply in applying for _, gradient in gradients_kept_until(facts, apply))
+    for apply, gradient in (*applied_gradients(facts), *kept):
+        weights = gradient.argument(1, "sources")
+        if id(weights) not in models:
+            models[id(weights)] = [part for part in walk(weights) if isinstance(part, Call) and is_model(part)]
+        for model in models[id(weights)]:
+            yield apply, model
 
 
 def is_frozen(facts: SourceFacts, model: Call) -> bool:

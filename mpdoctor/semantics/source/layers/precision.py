@@ -25,9 +25,10 @@ from mpdoctor.semantics.source.layers.later_inputs import (
     lambda_layers_by_function,
 )
 from mpdoctor.semantics.source.layers.layer_dtypes import LayerDtypes, dtype_under, sixteen_bits_of
+from mpdoctor.semantics.source.layers.model_dtypes import LAMBDA, MOST_NESTED, ModelDtypes
 from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.layers.weight_values import is_kept_in_float32, weight_holder, wrapper_around
-from mpdoctor.semantics.source.numbers.losses_and_metrics import (
+from mpdoctor.semantics.source.programs.losses_and_metrics import (
     DATA,
     Roles,
     add_called_losses,
@@ -35,7 +36,6 @@ from mpdoctor.semantics.source.numbers.losses_and_metrics import (
     is_of_the_data,
     loss_dtype,
 )
-from mpdoctor.semantics.source.numbers.model_dtypes import LAMBDA, MOST_NESTED, ModelDtypes
 from mpdoctor.semantics.source.programs.running_functions import (
     contexts_of_calls,
     functions_around,

@@ -7,8 +7,10 @@ from collections.abc import Collection, Iterator
 from mpdoctor.program.events import Call, Read, Write
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.user_definitions import Instance
-from mpdoctor.program.values import Attribute, Value, options
+from mpdoctor.program.user_definitions import ClassFacts, Defined, Instance
+from mpdoctor.program.values import Api, Attribute, Value, options
+
+_PACKAGES = ("keras.", "tensorflow.", "tf_keras.", "abc.", "builtins.")
 
 
 def reads(facts: SourceFacts, names: Collection[str]) -> Iterator[Read]:
@@ -44,11 +46,17 @@ def _same(one: Value, other: Value) -> bool:
     return mine is not None and mine is theirs and (isinstance(one, Instance) or isinstance(other, Instance))
 
 
-def scales_in_keras2(facts: SourceFacts, optimizer: Value) -> bool:
-    """Whether the program scales with the same object, and it is of no class of its own: in Keras 2 that is a
-    LossScaleOptimizer. False up to TensorFlow 2.8, where it may be the experimental one, which has other attributes."""
-    is_old = facts.keras.package == "tf.keras" and facts.keras.release < (2, 9)
-    if facts.keras.is_keras3 or is_old or any(class_of(option) is not None for option in options(optimizer)):
-        return False
-    scaling = facts.method_calls("get_scaled_loss", "get_unscaled_gradients")
-    return any(call.receiver is not None and same_object(call.receiver, optimizer) for call in scaling)
+def takes_assignments_itself(own: ClassFacts, name: str) -> bool:
+    """Whether a class of the user's, or a base that is not known, may define what assigning this attribute does."""
+    return any(
+        not ancestor.body_names.isdisjoint((name, "__setattr__")) or not all(map(_is_known, ancestor.bases))
+        for ancestor in own.lineage()
+    )
+
+
+def _is_known(base: Value) -> bool:
+    """Whether a base is a class of Keras or of Python, or the user's own."""
+    return all(
+        isinstance(option, Defined) or (isinstance(option, Api) and option.name.startswith(_PACKAGES))
+        for option in options(base)
+    )

@@ -7,9 +7,10 @@ import dataclasses
 
 from mpdoctor.program.events import Call
 from mpdoctor.program.values import MISSING, Attribute, Collection, Known, Unknown, Value, known, options
-from mpdoctor.source.interpreter.calls.container_calls import dict_of
-from mpdoctor.source.interpreter.changed_containers import kept, put_back
-from mpdoctor.source.interpreter.containers import dictionary, item_of
+from mpdoctor.source.interpreter.containers.calls import dict_of
+from mpdoctor.source.interpreter.containers.changes import kept, put_back
+from mpdoctor.source.interpreter.containers.elements import item_of
+from mpdoctor.source.interpreter.containers.literals import dictionary
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.joining import joined, tells_of_all
 
