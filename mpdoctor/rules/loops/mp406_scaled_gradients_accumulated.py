@@ -74,17 +74,8 @@ from mpdoctor.semantics.source.optimizers.gradient_sums import (
     may_be_set_back,
     scaled_gradients_given,
 )
-from mpdoctor.semantics.source.optimizers.gradients import (
-    UNSCALING,
-    applied_gradients,
-    given_to,
-    target,
-)
-from mpdoctor.semantics.source.optimizers.scaling import (
-    applied_by_its_scaler,
-    holds_gradient,
-    scaling_calls,
-)
+from mpdoctor.semantics.source.optimizers.gradients import UNSCALING, applied_gradients, given_to, target
+from mpdoctor.semantics.source.optimizers.scaling import applied_by_its_scaler, holds_gradient, scaling_calls
 from mpdoctor.semantics.source.programs.attribute_access import same_object
 from mpdoctor.semantics.source.programs.branches import contradicts_itself, may_not_run
 from mpdoctor.semantics.source.texts.syntax_trees import called

@@ -56,16 +56,9 @@ from mpdoctor.semantics.source.edits.loops.scaled_losses import loss_scaled, wra
 from mpdoctor.semantics.source.edits.names import keras_name
 from mpdoctor.semantics.source.layers.model_layers import layers_of
 from mpdoctor.semantics.source.optimizers.bare_optimizers import asked_as_wrapper, is_left_bare
-from mpdoctor.semantics.source.optimizers.float16_layers import (
-    is_float16,
-    is_float16_in_name,
-    may_be_float16,
-)
+from mpdoctor.semantics.source.optimizers.float16_layers import is_float16, is_float16_in_name, may_be_float16
 from mpdoctor.semantics.source.optimizers.functional_gradients import STATELESS_APPLY
-from mpdoctor.semantics.source.optimizers.gradients import (
-    applied_gradients,
-    target,
-)
+from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, target
 from mpdoctor.semantics.source.optimizers.hand_made_scales import scales_in_its_step
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import scales_nothing
 from mpdoctor.semantics.source.optimizers.resized_gradients import accumulated_gradients

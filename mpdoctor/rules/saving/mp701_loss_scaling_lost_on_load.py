@@ -59,7 +59,6 @@ from mpdoctor.program.instances import class_of
 from mpdoctor.program.policy_settings import UNSURE
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import known, options
-from mpdoctor.semantics.live.loaded_layers import layers_inside
 from mpdoctor.semantics.source.edits.expressions import literal_replaced, unsafe_fix
 from mpdoctor.semantics.source.edits.names import keras_name
 from mpdoctor.semantics.source.edits.statements import is_right_above, line_before
@@ -122,7 +121,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
     if model.call.kind in ("none", "predict") or not _is_trained_unscaled(model):
         return
     for load in model.loads:
-        half = [layer for layer in layers_inside(model, load) if _learns_in_float16(layer)]
+        half = [layer for layer in model.loaded_by(load) if _learns_in_float16(layer)]
         if half and load.policy != "mixed_float16":
             yield Finding(
                 f"`{load.file}` was saved with float16 layers ({len(half)}, `{half[0].path}` first), but the global "

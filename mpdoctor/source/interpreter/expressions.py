@@ -7,17 +7,7 @@ import ast
 from mpdoctor.facts.half_dtypes import HALF_POLICIES
 from mpdoctor.program.context import Branch, Said
 from mpdoctor.program.events import Call, Operation
-from mpdoctor.program.values import (
-    MISSING,
-    Collection,
-    Either,
-    Item,
-    Known,
-    Unknown,
-    Value,
-    known,
-    options,
-)
+from mpdoctor.program.values import MISSING, Collection, Either, Item, Known, Unknown, Value, known, options
 from mpdoctor.source.constant_folding import OPERATORS, folded_binary, folded_unary, is_computable
 from mpdoctor.source.existence_checks import asks_whether_it_works, guarded_in_arm, question_of
 from mpdoctor.source.interpreter.assignments import assign

@@ -23,11 +23,7 @@ from mpdoctor.semantics.source.optimizers.gradients import (
 )
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import is_scaled_by
 from mpdoctor.semantics.source.optimizers.resized_gradients import unscaled_on_the_way
-from mpdoctor.semantics.source.optimizers.scaling import (
-    applied_by_its_scaler,
-    products_with_scale,
-    scales,
-)
+from mpdoctor.semantics.source.optimizers.scaling import applied_by_its_scaler, products_with_scale, scales
 from mpdoctor.semantics.source.programs.attribute_access import same_object
 from mpdoctor.semantics.source.programs.branches import depends_on_no_more
 

@@ -8,18 +8,7 @@ from mpdoctor.facts.location import Location
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.user_definitions import Parameter
-from mpdoctor.program.values import (
-    Api,
-    Collection,
-    Either,
-    Item,
-    Known,
-    Part,
-    Unknown,
-    Value,
-    known,
-    options,
-)
+from mpdoctor.program.values import Api, Collection, Either, Item, Known, Part, Unknown, Value, known, options
 from mpdoctor.source.interpreter.attributes import inlined_method, item_of_object
 from mpdoctor.source.interpreter.containers.changes import kept_item
 from mpdoctor.source.interpreter.dispatch import evaluate

@@ -7,15 +7,7 @@ from collections.abc import Sequence
 
 from mpdoctor.facts.location import Location
 from mpdoctor.program.events import Call
-from mpdoctor.program.values import (
-    Api,
-    Collection,
-    Item,
-    Known,
-    Unknown,
-    Value,
-    known,
-)
+from mpdoctor.program.values import Api, Collection, Item, Known, Unknown, Value, known
 from mpdoctor.source.interpreter.containers.elements import contents_of
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.state.interpreter_state import State

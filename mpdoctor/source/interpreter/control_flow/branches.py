@@ -7,12 +7,7 @@ import ast
 from mpdoctor.knowledge.python_idioms import is_main_test
 from mpdoctor.program.context import Branch
 from mpdoctor.program.values import MISSING, Known, Unknown, Value
-from mpdoctor.source.existence_checks import (
-    guarded_in_arm,
-    is_answer,
-    is_guarding_handler,
-    question_of,
-)
+from mpdoctor.source.existence_checks import guarded_in_arm, is_answer, is_guarding_handler, question_of
 from mpdoctor.source.interpreter.conditions import (
     asked_otherwise,
     certain_answer,
