@@ -60,8 +60,8 @@ class Rule:
 
     `explains` (EXPLAINS in the rule's file): the codes of findings that are consequences of this rule's, and how near
     they must be. `is_confirmed_live` (CONFIRMED_LIVE): a live finding without a line, or on another one, confirms the
-    one in the source. `never_raises` (NEVER_RAISES): it costs digits or time and explains no error on its line.
-    `causes_error` (CAUSES_ERROR): words of the error that its defect ends in, on another line.
+    one in the source. `never_raises` (NEVER_RAISES): it costs digits, time or what is learned, and explains no error on
+    its line. `causes_error` (CAUSES_ERROR): words of the error that its defect ends in, on another line.
     `says_that_it_raised`, `says_that_no_model_came`: it tells how the program ended, and not why.
     `causes_divergence` (CAUSES_DIVERGENCE): it is why weights ran away, unless the finding's own evidence says False
     under this name. `tells_of_divergence` (TELLS_OF_DIVERGENCE): it tells that they did; of several that do the one

@@ -86,6 +86,7 @@ def test_a_script_gets_its_diagnosis(case: Case) -> None:
     assert [chain(model) for model in report["models"] if model["optimizer"]["chain"]] == listed(optimizer(case))
     assert [probe["verdict"] for probe in report["probes"]] == listed(case.setting("verdict")), str(diagnosis)
     assert diagnosis.exit_code == int(case.setting("exit")), str(diagnosis)
+    assert case.setting("raised", default="") in str(report["findings"]), str(diagnosis)
     assert not report["crashed"]
     assert "Traceback" not in diagnosis.stderr
 

@@ -54,7 +54,7 @@ class TrainingMethods:
     def _fit(
         self, keras: KerasAdapter, original: Callable[..., object], model: KerasModel, *args: object, **kwargs: object
     ) -> object:
-        if self._session.training is not None:
+        if self._session.training is not None or not keras.is_compiled(model):  # Keras refuses it in its own words
             return original(model, *args, **kwargs)
         self._session.training = self._session.new_training(
             self._session, keras, CallFacts("fit", own_location(sys._getframe(2))), model, model.optimizer
@@ -64,7 +64,8 @@ class TrainingMethods:
     def _train_on_batch(
         self, keras: KerasAdapter, original: Callable[..., object], model: KerasModel, *args: object, **kwargs: object
     ) -> object:
-        if self._session.training is None or not self._session.training.observes(model):
+        is_new = self._session.training is None or not self._session.training.observes(model)
+        if is_new and keras.is_compiled(model):
             call = CallFacts("train_on_batch", own_location(sys._getframe(2)))
             if self._session.training is None:
                 self._session.training = self._session.new_training(self._session, keras, call, model, model.optimizer)

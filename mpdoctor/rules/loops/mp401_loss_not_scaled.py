@@ -104,6 +104,7 @@ from mpdoctor.semantics.source.texts.written import argument_at, text_of
 from mpdoctor.semantics.wording import receiver_text
 
 SEVERITY = Severity.ERROR
+NEVER_RAISES = True
 FIXES = ("unsafe",)
 EXPLAINS = {"MP906": "model", "MP908": "model", "MP912": "model"}
 CONFIRMED_LIVE = True

@@ -92,6 +92,7 @@ from mpdoctor.semantics.source.texts.written import argument_at, expression_writ
 from mpdoctor.semantics.wording import place_of, receiver_text, text_at
 
 SEVERITY = Severity.ERROR
+NEVER_RAISES = True
 FIXES = ("unsafe",)
 EXPLAINS = {"MP902": "model", "MP903": "line", "MP905": "line", "MP907": "line", "MP911": "line", "MP912": "model"}
 CONFIRMED_LIVE = True

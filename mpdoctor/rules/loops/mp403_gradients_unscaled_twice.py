@@ -88,6 +88,7 @@ from mpdoctor.semantics.source.optimizers.wrappers import starting_scale_in_word
 from mpdoctor.semantics.source.programs.branches import exclude_each_other, may_not_run
 
 SEVERITY = Severity.ERROR
+NEVER_RAISES = True
 FIXES = ("unsafe",)
 EXPLAINS = {"MP912": "model"}
 CONFIRMED_LIVE = True

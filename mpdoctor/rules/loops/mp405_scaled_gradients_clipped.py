@@ -85,6 +85,7 @@ from mpdoctor.semantics.source.programs.branches import may_not_run
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
+NEVER_RAISES = True
 FIXES = ("unsafe",)
 EXPLAINS = {"MP912": "model"}
 CONFIRMED_LIVE = True

@@ -83,6 +83,7 @@ from mpdoctor.semantics.source.texts.written import argument_at, expression_writ
 from mpdoctor.semantics.wording import receiver_text
 
 SEVERITY = Severity.WARNING
+NEVER_RAISES = True
 FIXES = ("unsafe",)
 EXPLAINS = {"MP912": "model", "MP405": "training"}
 AVERAGE_INSIDE = (

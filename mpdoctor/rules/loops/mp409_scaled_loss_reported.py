@@ -80,6 +80,7 @@ from mpdoctor.semantics.source.programs.shown_values import logs, says_scaled, v
 from mpdoctor.semantics.wording import place_of, receiver_text
 
 SEVERITY = Severity.WARNING
+NEVER_RAISES = True
 FIXES = ("unsafe",)
 NORMS = ("global_norm", "norm")
 MOST_CONVERSIONS = 3
