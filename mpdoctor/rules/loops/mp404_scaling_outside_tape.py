@@ -73,6 +73,7 @@ from mpdoctor.semantics.wording import text_at
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
 EXPLAINS = {"MP912": "model"}
+CAUSES_ERROR = "No gradients provided for any variable"
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:

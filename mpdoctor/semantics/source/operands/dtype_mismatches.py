@@ -87,7 +87,9 @@ def _dtype_mismatches(facts: SourceFacts) -> Iterator[DtypeMismatch]:
         if pair is None or asks_for_dtype(event.context) or _is_without_policy(facts, event.context):
             continue
         (half, half_dtype), (wide, wide_dtype) = pair
-        if not _is_cast_by_name(facts, half, wide_dtype) and not _promotes(facts, operands):
+        by_keras = any(id(function) in precision.roles for function in functions_behind(wide))
+        is_by_name = not (by_keras and facts.dtype_of(wide) is None) and _is_cast_by_name(facts, half, wide_dtype)
+        if not is_by_name and not _promotes(facts, operands):
             around = (event.context.function, *functions_around(facts, event.context))
             behind = [*functions_behind(half, wide), *around]
             of_loss = any(_is_loss(function, precision) for function in functions_behind(half))
@@ -132,7 +134,8 @@ def _half_and_wide(
 
 
 def _is_cast_by_name(facts: SourceFacts, half: Value, wide_dtype: str) -> bool:
-    """Whether the program chose the 16 bits itself (MP207), or may have cast its data to them."""
+    """Whether the program chose the 16 bits itself (MP207), or may have cast its data to them. Not asked of what meets
+    a float32 prediction or label as Keras hands it to a loss or metric: that raises under every policy."""
     return facts.dtype_of(half) in HALF or (wide_dtype == DATA and any(map(_casts_by_name, facts.calls)))
 
 

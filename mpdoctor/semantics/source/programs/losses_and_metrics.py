@@ -8,7 +8,7 @@ from typing import NamedTuple
 from mpdoctor.facts.half_dtypes import HALF, SIXTEEN_BITS
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.program.dtypes.dtype_names import is_policy_in_force
-from mpdoctor.program.dtypes.tensor_dtypes import policies_named
+from mpdoctor.program.dtypes.tensor_dtypes import dtype_named, policies_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
@@ -192,13 +192,24 @@ def _add_losses(roles: Roles, facts: SourceFacts, of_model: Dtypes, of_output: O
     for call, loss in compiled(facts, 1, "loss"):
         function = function_of(loss, "call")
         if function is not None:
-            prediction = "float32" if is_keras3 else of_model(call.receiver)
+            prediction = _dtype_of_loss(facts, loss) if is_keras3 else of_model(call.receiver)
             _remember(roles, function, Role(prediction, prediction))
     for call, loss, name in () if is_keras3 else outputs_named(facts, 1, "loss"):
         function = function_of(loss, "call")
         if function is not None:
             prediction = of_output(call.receiver, name)
             _remember(roles, function, Role(prediction, prediction))
+
+
+def _dtype_of_loss(facts: SourceFacts, loss: Value) -> str | None:
+    """The dtype to which Keras 3 casts what it gives a loss: the one that a loss object is made with, or that its class
+    hands to Keras; None where that is not known."""
+    own = class_of(loss)
+    given = [loss.keyword("dtype") if isinstance(loss, Call) else None, own.base_argument("dtype") if own else None]
+    dtype = next((value for value in given if value is not None and known(value) is not None), None)
+    if dtype is None:
+        return "float32"
+    return half_dtype_of_policy(facts, dtype) or dtype_named(dtype, facts.keras)
 
 
 def _add_metrics(roles: Roles, facts: SourceFacts, of_model: Dtypes, of_output: OfOutput) -> None:
