@@ -13,27 +13,22 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from mpdoctor.facts.location import Location
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Crashed
-from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.source_record import FromOutside
 from mpdoctor.progress import Progress, SilentProgress
 from mpdoctor.source.import_graph import Outlines
 from mpdoctor.source_stage.file_texts import FileTexts
+from mpdoctor.source_stage.files_together import FilesTogether
 from mpdoctor.source_stage.judged_files import Judged, crash_from_breakdown, distinct_findings
-from mpdoctor.source_stage.made_layers import float32_classes
 from mpdoctor.source_stage.pool import WorkerPool
 from mpdoctor.source_stage.process_count import most_processes
-from mpdoctor.source_stage.saved_files import SavedFiles
 from mpdoctor.source_stage.unchanged_files import IncrementalResults, look_from_cache
 from mpdoctor.source_stage.walked_files import WalkedFiles
-from mpdoctor.source_stage.worker import Task, WorkerInput, only_rewrites_graphs, policies_by_importers
+from mpdoctor.source_stage.worker import Task, WorkerInput
 
 if TYPE_CHECKING:
     from mpdoctor.source.kept_sources import KeptSources
     from mpdoctor.source_stage.cache import Cache
-    from mpdoctor.source_stage.keras_backends import KerasBackends
 
 SILENT = SilentProgress()
 WORTH_A_PROCESS = 400_000  # bytes of source: fewer are walked before another process is up
@@ -41,7 +36,6 @@ GROUP = 12_000_000  # bytes of source: of so much the workers hold some 600 MiB 
 MOST_TOGETHER = 40  # files of a program that is walked once more as one
 MOST_OF_FEW_TOGETHER = 120  # the same, among a FEW files: of many, such programs took twice as long as all the rest
 FEW = 250
-FLOAT16 = ("mixed_float16", "float16", None)
 MOST_UNDER_ASSUMED_POLICY = 8  # files of a program in a large directory: larger ones take several times as long
 
 JudgeAhead = Callable[["SourceStage", list[Path]], None]
@@ -49,57 +43,46 @@ JudgeAhead = Callable[["SourceStage", list[Path]], None]
 
 
 class SourceStage:
-    """The source of a run. `facts` holds those of every file, by path as shown, without their events, which stay where
-    they were walked; `passed_over` the links out of the project by which imports would go.
+    """The source of a run: `SourceOfProgram` or `SourceOfFiles`. `facts` holds those of every file, by path as shown,
+    without their events, which stay where they were walked; `passed_over` the links out of the project by which imports
+    would go.
 
     files
         How each is shown, by absolute path.
-    unsaved
-        What to take in place of what a file holds.
-    with_imports
-        The files are one program: all that it imports is walked and judged with it.
+    texts
+        What they hold, or what to take in place of that.
+    outlines
+        What they import.
     cache
-        What earlier runs have said. One program is always looked at anew.
-    progress
-        Is told how many of the files have been read, and then how many have been judged.
-    judge_ahead
-        Judges the files of a group as they will be judged in the end. Of many files a group is walked and judged at
-        a time, so that what was made of it can be given back before the next one.
+        What earlier runs have said.
     kept
         What was parsed in earlier checks of this process.
+    progress
+        Is told how many of the files have been read, and then how many have been judged.
     """
 
     def __init__(
         self,
         files: Mapping[Path, str],
-        unsaved: Mapping[Path, bytes] = MappingProxyType({}),
+        texts: FileTexts,
+        outlines: Outlines,
         *,
-        with_imports: bool = False,
-        assume_mixed: bool = False,
-        cache: Cache | None = None,
-        progress: Progress = SILENT,
-        judge_ahead: JudgeAhead | None = None,
-        kept: KeptSources | None = None,
+        assume_mixed: bool,
+        cache: Cache | None,
+        kept: KeptSources | None,
+        progress: Progress,
     ) -> None:
         self._progress = progress
         self._assume_mixed = assume_mixed
         self._files = dict(files)
-        self._scripts = frozenset(files) if with_imports else frozenset()
-        self._judged_ahead: dict[tuple[Path, bytes], Judged] = {}
+        self._texts, self._outlines = texts, outlines
+        self.passed_over = outlines.passed_over
+        self._memory = IncrementalResults(cache, outlines, files, texts)
+        self._workers = WorkerPool(self._processes(), WorkerInput(self._files, texts.unsaved, outlines, kept))
+        self._seen = WalkedFiles(self._files, texts, outlines, self._memory, self._workers, progress)
         self._crashes: set[Crashed] = set()
-        self._texts = FileTexts(unsaved)
-        self._outlines = Outlines() if with_imports else _outlines(files, self._texts, cache)
-        self.passed_over = self._outlines.passed_over
-        self._memory = IncrementalResults(None if with_imports else cache, self._outlines, files, self._texts)
-        self._workers = WorkerPool(self._processes(), WorkerInput(self._files, unsaved, self._outlines, kept))
-        self._seen = WalkedFiles(self._files, self._texts, self._outlines, self._memory, self._workers, progress)
-        self._is_read = False
-        if with_imports:
-            self._seen.walk_programs(files)
-        else:
-            self._walk_in_groups(judge_ahead)
-        self._keep_what_judging_needs(self._files, with_imports)
-        self._is_read = True
+        self._judged_ahead: dict[tuple[Path, bytes], Judged] = {}
+        self._is_judging_ahead = False
 
     def _processes(self) -> int:
         """How many processes the bytes of source are worth."""
@@ -107,35 +90,17 @@ class SourceStage:
         size = sum(outline.size for outline in looked_at if outline.names_framework)
         return min(most_processes(), 1 + size // WORTH_A_PROCESS)
 
-    def _walk_in_groups(self, judge_ahead: JudgeAhead | None) -> None:
-        groups = self._outlines.groups(GROUP)
-        for group in groups:
-            inside = set(group)
-            own = [path for path in self._files if path in inside]  # in this order, as they are judged in the end
-            self._seen.walk_what_matters(own, self._assume_mixed)
-            if judge_ahead is not None and len(groups) > 1 and self._workers.is_at_work:
-                self._keep_what_judging_needs(own)
-                judge_ahead(self, own)
-                self._crashes.clear()
-                self._workers.start_anew()
+    def _take_together(self, own: Collection[Path], *, is_program: bool = False) -> None:
+        """Keep what the files that are judged now say of each other."""
+        self._together = FilesTogether(
+            self._seen, own, self._files, is_program=is_program, assume_mixed=self._assume_mixed
+        )
+        self.facts = self._together.facts
 
-    def _keep_what_judging_needs(self, own: Collection[Path], with_imports: bool = False) -> None:
-        """Keep what the files that are judged now, `own`, say of each other."""
-        facts = [self._seen.facts[path] for path in own]
-        self.facts = {file.path: file for file in facts}
-        self._paths = {self._seen.facts[path].path: path for path in own}
-        self._imported = {path for of_file in facts for path in of_file.imports}
-        together = set(own)
-        self._imported |= {self._files[imported] for path in own for imported in self._seen.imports_of(path) & together}
-        self._guarded = set() if with_imports else _guarded_files(facts)
-        self._policies = policies_by_importers(facts)
-        self._float16 = {path for path, names in self._policies.items() if any(name in FLOAT16 for name in names)}
-        self._saved_files = SavedFiles(facts, self._policies)
-        mixed = set() if only_rewrites_graphs(facts) else self._seen.mixed & together
-        self._reached = {imported for path in mixed for imported in self._seen.facts[path].imports}
-        decided = [self._seen.facts[path] for path in own if path not in self._seen.choosing]
-        self._float32_classes = float32_classes(decided, self._assume_mixed)
-        self._backends: KerasBackends | None = None
+    def _judged_with(self, path: Path, asked: Collection[str]) -> tuple[str, ...] | None:
+        """The files, as shown, of the program that is judged when this one is: () where it is judged alone, None where
+        it is not judged by itself. `asked`: the files that are to be judged."""
+        raise NotImplementedError
 
     def judge(self, keras: Callable[[str], Keras], codes: frozenset[str], paths: Collection[str]) -> Judged:
         """What the rules of these codes find in these files (paths as shown), each by its own Keras."""
@@ -149,45 +114,23 @@ class SourceStage:
         for path, judged in self._judging(new):
             self._memory.keep_findings(new[path], judged)
             findings[path] = judged
-            if not self._is_read:
+            if self._is_judging_ahead:
                 self._judged_ahead[path, new[path].digest] = judged
         programs_first = sorted(tasks, key=lambda path: not tasks[path].program)
         said = [item for path in programs_first for item in findings[path]]
         return self._each_once([*self._crashes_in(paths), *said])
 
-    def _tasks(self, keras: Callable[[str], Keras], codes: frozenset[str], paths: Collection[str]) -> Iterator[Task]:
+    def _tasks(self, keras: Callable[[str], Keras], codes: frozenset[str], asked: Collection[str]) -> Iterator[Task]:
         """A task for each of these files that is judged by itself, with what the other files say of it."""
-        for shown_as in paths:
-            if self.facts[shown_as].is_broken or (self._scripts and self._paths[shown_as] not in self._scripts):
-                continue
-            outside: FromOutside = {
-                "keras": keras(shown_as),
-                "assume_mixed": self._assume_mixed,
-                "is_imported": shown_as in self._imported,
-                "is_guarded": shown_as in self._guarded,
-                "mixed_elsewhere": shown_as in self._reached,
-                "policies_elsewhere": self._policies.get(shown_as, ()),
-                "other_backend": self._other_backend(self.facts[shown_as]),
-                "float16_elsewhere": self._float16_elsewhere(self.facts[shown_as]),
-                "files_saved_elsewhere": self._saved_files.written_beside(self.facts[shown_as]),
-                "float32_classes": self._float32_classes_seen_by(self.facts[shown_as]),
-            }
-            path = self._paths[shown_as]
-            yield Task(path, outside, codes, tuple(paths) if self._scripts else self._program_of(path))
-
-    def _other_backend(self, facts: SourceFacts) -> str:
-        """The backend of Keras 3 other than TensorFlow that runs a file."""
-        names_keras = "import keras" in facts.text or "from keras" in facts.text
-        if not (names_keras and (self._seen.mixed or self._assume_mixed)):
-            return ""
-        from mpdoctor.source_stage.keras_backends import KerasBackends
-
-        self._backends = self._backends or KerasBackends(self.facts.values())
-        return self._backends.other_than_tensorflow(facts)
+        for shown_as in asked:
+            path = self._together.paths[shown_as]
+            program = None if self.facts[shown_as].is_broken else self._judged_with(path, asked)
+            if program is not None:
+                yield Task(path, self._together.said_of(shown_as, keras(shown_as)), codes, program)
 
     def _judging(self, tasks: Mapping[Path, Task]) -> Iterator[tuple[Path, Judged]]:
         """Judge the files, with progress. Judging before all files are read shows as files that are not read yet."""
-        shows_progress = len(tasks) > 1 and self._is_read
+        shows_progress = len(tasks) > 1 and not self._is_judging_ahead
         if shows_progress:
             self._progress.stage("judging the source")
         for done, (path, said) in enumerate(self._workers.judge(tasks), 1):
@@ -202,36 +145,6 @@ class SourceStage:
     def _judged_before(self, task: Task) -> Judged | None:
         said = self._judged_ahead.get((task.path, task.digest)) if self._judged_ahead else None
         return self._memory.findings(task) if said is None else said
-
-    def _program_of(self, path: Path) -> tuple[str, ...]:
-        """The given files that are to be judged together with this one, itself included: where a program begins (it is
-        a script, or nothing imports it) that shows mixed precision. The others make their layers under a policy that
-        only this file sets."""
-        begins = path not in self._seen.imported or self._texts.is_script(path)
-        most = self._most_together(path) if path in self._outlines and begins else 0
-        together = {path, *self._outlines.reached_from([path])} if most else set()
-        if not 1 < len(together) <= most:
-            return ()
-        return tuple(sorted(self._files[path] for path in together & self._files.keys()))
-
-    def _most_together(self, path: Path) -> int:
-        """How many files a program that begins with this one may have, to be judged as one; 0 for none. Where a policy
-        is assumed no file shows one: all programs of a small directory are judged so, and small ones of a large one."""
-        if path in self._seen.mixed:
-            return MOST_TOGETHER if len(self._files) > FEW else MOST_OF_FEW_TOGETHER
-        if not self._assume_mixed:
-            return 0
-        return MOST_TOGETHER if len(self._files) <= MOST_TOGETHER else MOST_UNDER_ASSUMED_POLICY
-
-    def _float16_elsewhere(self, facts: SourceFacts) -> tuple[str, ...]:
-        """The files that this one imports and that may compute in float16 in another program."""
-        return tuple(sorted(self._float16.intersection(facts.imports)))
-
-    def _float32_classes_seen_by(self, facts: SourceFacts) -> tuple[Location, ...]:
-        seen = {facts.path, *facts.imports} if self._float32_classes else set()
-        return tuple(
-            sorted(place for path in seen & self._float32_classes.keys() for place in self._float32_classes[path])
-        )
 
     def _crashes_in(self, paths: Iterable[str]) -> Iterator[Crashed]:
         """A crash for each of these files that mpdoctor broke on before it was judged, or while its imports were looked
@@ -249,13 +162,85 @@ class SourceStage:
         return [*new, *distinct_findings(said)]
 
 
-def _outlines(files: Mapping[Path, str], texts: FileTexts, cache: Cache | None) -> Outlines:
-    from mpdoctor.source.prefilter import outlines_from_files  # one program is not looked at beforehand
+class SourceOfProgram(SourceStage):
+    """The source of one program: all that its `files` import is walked and judged with them. It is looked at anew, and
+    no outline is made of it beforehand."""
 
-    return outlines_from_files(files, texts.of, look_from_cache(cache, texts))
+    def __init__(
+        self,
+        files: Mapping[Path, str],
+        unsaved: Mapping[Path, bytes] = MappingProxyType({}),
+        *,
+        assume_mixed: bool = False,
+        progress: Progress = SILENT,
+        kept: KeptSources | None = None,
+    ) -> None:
+        texts, outlines = FileTexts(unsaved), Outlines()
+        super().__init__(files, texts, outlines, assume_mixed=assume_mixed, cache=None, kept=kept, progress=progress)
+        self._scripts = frozenset(files)
+        self._seen.walk_programs(files)
+        self._take_together(self._files, is_program=True)
+
+    def _judged_with(self, path: Path, asked: Collection[str]) -> tuple[str, ...] | None:
+        return tuple(asked) if path in self._scripts else None
 
 
-def _guarded_files(project: list[SourceFacts]) -> set[str]:
-    from mpdoctor.source_stage.version_guards import guarded_files  # of one program nobody asks
+class SourceOfFiles(SourceStage):
+    """The source of many files, each judged by itself, or as the program that begins with it.
 
-    return guarded_files(project)
+    judge_ahead
+        Judges the files of a group as they will be judged in the end. Of many files a group is walked and judged at
+        a time, so that what was made of it can be given back before the next one.
+    """
+
+    def __init__(
+        self,
+        files: Mapping[Path, str],
+        unsaved: Mapping[Path, bytes] = MappingProxyType({}),
+        *,
+        assume_mixed: bool = False,
+        progress: Progress = SILENT,
+        cache: Cache | None = None,
+        judge_ahead: JudgeAhead | None = None,
+    ) -> None:
+        from mpdoctor.source.prefilter import outlines_from_files  # one program is not looked at beforehand
+
+        texts = FileTexts(unsaved)
+        outlines = outlines_from_files(files, texts.of, look_from_cache(cache, texts))
+        super().__init__(files, texts, outlines, assume_mixed=assume_mixed, cache=cache, kept=None, progress=progress)
+        self._walk_in_groups(judge_ahead)
+        self._take_together(self._files)
+
+    def _walk_in_groups(self, judge_ahead: JudgeAhead | None) -> None:
+        groups = self._outlines.groups(GROUP)
+        for group in groups:
+            inside = set(group)
+            own = [path for path in self._files if path in inside]  # in this order, as they are judged in the end
+            self._seen.walk_what_matters(own, self._assume_mixed)
+            if judge_ahead is not None and len(groups) > 1 and self._workers.is_at_work:
+                self._take_together(own)
+                self._is_judging_ahead = True
+                judge_ahead(self, own)
+                self._is_judging_ahead = False
+                self._crashes.clear()
+                self._workers.start_anew()
+
+    def _judged_with(self, path: Path, asked: Collection[str]) -> tuple[str, ...]:
+        """The given files that are to be judged together with this one, itself included: where a program begins (it is
+        a script, or nothing imports it) that shows mixed precision. The others make their layers under a policy that
+        only this file sets. () for others."""
+        begins = path not in self._seen.imported or self._texts.is_script(path)
+        most = self._most_together(path) if path in self._outlines and begins else 0
+        together = {path, *self._outlines.reached_from([path])} if most else set()
+        if not 1 < len(together) <= most:
+            return ()
+        return tuple(sorted(self._files[path] for path in together & self._files.keys()))
+
+    def _most_together(self, path: Path) -> int:
+        """How many files a program that begins with this one may have, to be judged as one; 0 for none. Where a policy
+        is assumed no file shows one: all programs of a small directory are judged so, and small ones of a large one."""
+        if path in self._seen.mixed:
+            return MOST_TOGETHER if len(self._files) > FEW else MOST_OF_FEW_TOGETHER
+        if not self._assume_mixed:
+            return 0
+        return MOST_TOGETHER if len(self._files) <= MOST_TOGETHER else MOST_UNDER_ASSUMED_POLICY

@@ -15,7 +15,7 @@ from mpdoctor.project.project_folder import LEADS_OUT
 from mpdoctor.project.shown_paths import shown_path
 from mpdoctor.project.targets import Target
 from mpdoctor.settings.options import Settings
-from mpdoctor.source_stage import JudgeAhead, SourceStage
+from mpdoctor.source_stage import JudgeAhead, SourceOfFiles, SourceOfProgram, SourceStage
 
 if TYPE_CHECKING:
     from mpdoctor.source_stage.cache import Cache
@@ -29,7 +29,7 @@ def source_stage_of_targets(
 ) -> tuple[SourceStage, list[tuple[str, ...]]]:
     """The source of all targets, and the paths (as shown) of each. A program alone brings the files that it imports;
     several targets, and directories, are understood together, and a file that two of them hold is the first one's.
-    `judge_ahead`: see `SourceStage`."""
+    `judge_ahead`: see `SourceOfFiles`."""
     targets = settings.targets
     named = [target for target in targets if target.path is not None and not target.is_saved]
     unsaved = {t.path.absolute(): t.content for t in named if t.path is not None and t.content is not None}
@@ -37,19 +37,19 @@ def source_stage_of_targets(
     handed_over = EditedFiles(unsaved | dict(settings.unsaved), settings.edited)
     owners = _owners(named)
     shown = {path: shown_path(str(path)) for path in owners}
-    cache = _users_cache() if settings.cache and shown and not is_program else None
-    stage = SourceStage(
+    if is_program:
+        program = SourceOfProgram(
+            shown, handed_over, assume_mixed=settings.assume_mixed, progress=progress, kept=settings.kept
+        )
+        return program, [tuple(program.facts)]
+    stage = SourceOfFiles(
         shown,
         handed_over,
-        with_imports=is_program,
         assume_mixed=settings.assume_mixed,
-        cache=cache,
         progress=progress,
+        cache=_users_cache() if settings.cache and shown else None,
         judge_ahead=_judge_of_group(judge_ahead, shown, owners) if judge_ahead is not None else None,
-        kept=settings.kept if is_program else None,
     )
-    if is_program:
-        return stage, [tuple(stage.facts)]
     return stage, [tuple(shown[path] for path, owner in owners.items() if owner is target) for target in targets]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gc
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -230,22 +230,6 @@ def _garbage_given_back() -> Iterator[None]:
 
 def broken_facts(breakdown: Breakdown) -> SourceFacts:
     return SourceFacts(breakdown.path, breakdowns=(breakdown,))
-
-
-def policies_by_importers(project: Iterable[SourceFacts]) -> dict[str, tuple[str | None, ...]]:
-    """For each path as shown, what the files that import it say of the global policy (`SourceFacts.policies_set`)."""
-    policies: dict[str, dict[str | None, None]] = {}
-    for facts in project:
-        for path in facts.imports if facts.policies_set else ():
-            policies.setdefault(path, {}).update(dict.fromkeys(facts.policies_set))
-    return {path: tuple(names) for path, names in policies.items()}
-
-
-def only_rewrites_graphs(sources: Iterable[SourceFacts]) -> bool:
-    """Whether mixed precision is TensorFlow's rewriting of graphs in these files, and no policy is ever set: a wrapped
-    optimizer goes with that, and layers compute in float32 as far as their code can tell."""
-    facts = list(sources)
-    return any(of_file.rewrites_graphs for of_file in facts) and not any(of_file.shows_16_bits for of_file in facts)
 
 
 def _without_events(facts: SourceFacts) -> SourceFacts:

@@ -11,7 +11,7 @@ from judging import KERASES
 
 from mpdoctor.finding import Finding
 from mpdoctor.rules.registry import all_rules
-from mpdoctor.source_stage import SourceStage
+from mpdoctor.source_stage import SourceOfFiles
 
 pytestmark = pytest.mark.fast
 
@@ -99,7 +99,7 @@ def told(directory: Path, kind: Kind, make: str) -> dict[str, set[str]]:
         path = directory / f"{carrier}_carrier.py"
         path.write_text(script(carrier, kind.before, make, kind.use), encoding="utf-8")
         names[path.absolute()] = carrier
-    stage = SourceStage(names, with_imports=False)
+    stage = SourceOfFiles(names)
     said = list(stage.judge(lambda path: KERASES[kind.keras], CODES, list(stage.facts)))
     found: dict[str, set[str]] = {carrier: set() for carrier in CARRIERS}
     for item in said:

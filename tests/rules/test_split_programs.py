@@ -12,7 +12,7 @@ from split_programs import split_program
 
 from mpdoctor.finding import Finding
 from mpdoctor.rules.registry import all_rules
-from mpdoctor.source_stage import SourceStage
+from mpdoctor.source_stage import SourceOfFiles, SourceOfProgram
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 CODES = frozenset(rule.code for rule in all_rules())
@@ -44,7 +44,7 @@ def told(directory: Path, texts: dict[str, str], keras: str, *, as_script: bool 
     for name, text in texts.items():
         (directory / name).write_text(text, encoding="utf-8")
     given = ["train.py"] if as_script else sorted(texts)
-    stage = SourceStage({(directory / name).absolute(): name for name in given}, with_imports=as_script)
+    stage = (SourceOfProgram if as_script else SourceOfFiles)({(directory / name).absolute(): name for name in given})
     said = list(stage.judge(lambda path: KERASES[keras], CODES, list(stage.facts)))
     assert all(isinstance(item, Finding) for item in said), said
     return {(item.location.line, item.code) for item in said if isinstance(item, Finding) and item.location}

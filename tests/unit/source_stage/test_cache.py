@@ -26,7 +26,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.rules.registry import all_rules
 from mpdoctor.source import prefilter
 from mpdoctor.source.prefilter import Glance, glance_from_text
-from mpdoctor.source_stage import SourceStage
+from mpdoctor.source_stage import SourceOfFiles
 from mpdoctor.source_stage.cache import ROWS, Cache, users_cache
 from mpdoctor.source_stage.worker import Worker
 
@@ -48,7 +48,7 @@ def cache_in(directory: Path) -> Cache:
 def found_in(
     files: Mapping[Path, str], cache: Cache | None, keras: Keras | None = None, codes: frozenset[str] = CODES
 ) -> list[Finding | Crashed]:
-    stage = SourceStage(files, cache=cache)
+    stage = SourceOfFiles(files, cache=cache)
     found = stage.judge(lambda path: keras or Keras(), codes, list(files.values()))
     stage.save()
     return found

@@ -13,7 +13,7 @@ from test_cache import cache_in, found_in
 from mpdoctor import source_stage
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding
-from mpdoctor.source_stage import SourceStage
+from mpdoctor.source_stage import SourceOfFiles, SourceStage
 
 CODES = frozenset(("MP701", "MP702", "MP704"))
 MIXED = 'keras.mixed_precision.set_global_policy("mixed_float16")\n'
@@ -249,7 +249,7 @@ def test_groups_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     def judge(stage: SourceStage, own: list[Path]) -> None:
         ahead.extend(stage.judge(lambda path: Keras(), CODES, [files[path] for path in own]))
 
-    stage = SourceStage(files, judge_ahead=judge)
+    stage = SourceOfFiles(files, judge_ahead=judge)
     found = stage.judge(lambda path: Keras(), CODES, list(files.values()))
     assert {(item.location.path, item.location.line, item.code) for item in found} == expected(texts)
     assert ahead == []

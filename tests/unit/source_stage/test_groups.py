@@ -107,7 +107,7 @@ def test_another_keras_than_was_foreseen_is_judged_again(directory: Path, monkey
 
     found = [
         stage.judge(lambda path: Keras(), codes, list(files.values()))
-        for stage in (source_stage.SourceStage(files, judge_ahead=ahead), source_stage.SourceStage(files))
+        for stage in (source_stage.SourceOfFiles(files, judge_ahead=ahead), source_stage.SourceOfFiles(files))
     ]
     assert found[0] == found[1] != []
 
@@ -140,6 +140,6 @@ def test_a_groups_files_keep_their_order(directory: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(source_stage, "GROUP", 1)
     files = {path: str(path) for path in sorted(directory.rglob("*.py")) if path.parent.name in ("ring", "older")}
     seen: list[list[Path]] = []
-    source_stage.SourceStage(files, judge_ahead=lambda stage, own: seen.append(own))
+    source_stage.SourceOfFiles(files, judge_ahead=lambda stage, own: seen.append(own))
     assert seen == [sorted(own) for own in seen] != []
     assert seen != outlines_from_files(files, Path.read_bytes).groups(1)

@@ -11,7 +11,7 @@ import pytest
 from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.keras_backends import backend_of_imports, backends_in_program
 from mpdoctor.project.declared_versions.keras_backend import backend_around
-from mpdoctor.source_stage import SourceStage
+from mpdoctor.source_stage import SourceOfFiles
 
 pytestmark = pytest.mark.fast
 
@@ -41,7 +41,7 @@ def codes_in(folder: Path, files: Mapping[str, str]) -> set[str]:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     python = {path: str(path) for path in sorted(folder.rglob("*.py"))}
-    stage = SourceStage(python)
+    stage = SourceOfFiles(python)
     return {finding.code for finding in stage.judge(lambda path: Keras(), frozenset(("MP202",)), python.values())}
 
 

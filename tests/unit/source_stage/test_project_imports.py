@@ -9,7 +9,7 @@ import pytest
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding
 from mpdoctor.rules.registry import all_rules
-from mpdoctor.source_stage import SourceStage
+from mpdoctor.source_stage import SourceOfFiles, SourceOfProgram
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 CODES = frozenset(rule.code for rule in all_rules())
@@ -89,7 +89,7 @@ def told(directory: Path, *, alone: bool) -> list[tuple[str, str]]:
     """What is said of the script, or of all files of the directory."""
     pattern = "train.py" if alone else "*.py"
     files = {path.absolute(): path.relative_to(directory).as_posix() for path in sorted(directory.rglob(pattern))}
-    stage = SourceStage(files, with_imports=alone)
+    stage = (SourceOfProgram if alone else SourceOfFiles)(files)
     judged = stage.judge(lambda path: Keras(), CODES, list(stage.facts))
     return sorted((Path(f.location.path).name, f.code) for f in judged if isinstance(f, Finding) and f.location)
 
@@ -264,7 +264,7 @@ def test_a_wrapper_of_a_library_has_something_to_do_in_one_of_its_programs(tmp_p
     (tmp_path / "mine").mkdir()
     for name, text in texts.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    stage = SourceStage({tmp_path / name: name for name in texts})
+    stage = SourceOfFiles({tmp_path / name: name for name in texts})
     said = stage.judge(lambda path: Keras(), frozenset(("MP309",)), list(texts))
     assert bool(said) == (policy != "mixed_float16")
 
@@ -286,7 +286,7 @@ def test_compile_of_a_base_class_in_another_file_is_known_to_a_class_that_nobody
     for name, of_file in texts.items():
         (tmp_path / name).write_text(of_file, encoding="utf-8")
     given = ["train.py"] if is_script else list(texts)
-    stage = SourceStage({tmp_path / name: name for name in given}, with_imports=is_script)
+    stage = (SourceOfProgram if is_script else SourceOfFiles)({tmp_path / name: name for name in given})
     said = stage.judge(lambda path: Keras("tf_keras"), frozenset(("MP401",)), list(stage.facts))
     lines = [number for number, line in enumerate(texts["models.py"].splitlines(), 1) if "# expect: MP401" in line]
     assert [item.location.line for item in said if isinstance(item, Finding) and item.location] == lines

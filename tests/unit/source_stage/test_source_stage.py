@@ -23,7 +23,7 @@ from mpdoctor.rules.registry import all_rules
 from mpdoctor.settings.options import Settings
 from mpdoctor.source.import_graph import Outline, Outlines
 from mpdoctor.source.prefilter import outlines_from_files
-from mpdoctor.source_stage import MOST_TOGETHER, SourceStage, judged_files
+from mpdoctor.source_stage import MOST_TOGETHER, SourceOfFiles, SourceOfProgram, judged_files
 
 CODES = frozenset(rule.code for rule in all_rules())
 FIXTURES_WITH_FINDINGS = [path for path in FIXTURE_FILES if path.name.startswith("flagged")]
@@ -32,7 +32,7 @@ FIXTURES_WITH_FINDINGS = [path for path in FIXTURE_FILES if path.name.startswith
 def found_in(directory: Path, **more: bool) -> list[tuple[str, int, str]]:
     paths = sorted(path for path in directory.rglob("*") if path.suffix in (".py", ".ipynb"))
     files = {path.absolute(): path.relative_to(directory).as_posix() for path in paths}
-    stage = SourceStage(files, **more)
+    stage = SourceOfFiles(files, **more)
     judged = stage.judge(lambda path: Keras(), CODES, list(files.values()))
     return sorted((f.location.path, f.location.line, f.code) for f in judged if isinstance(f, Finding) and f.location)
 
@@ -66,7 +66,7 @@ def test_a_directory_on_all_cores_finds_what_its_files_hold_alone(monkeypatch: p
     for processes in (1, 3):
         monkeypatch.setattr(os, "cpu_count", lambda count=processes: count)
         monkeypatch.setattr("mpdoctor.source_stage.WORTH_A_PROCESS", 10_000)
-        judged = SourceStage(files).judge(lambda path: Keras(), CODES, sorted(names))
+        judged = SourceOfFiles(files).judge(lambda path: Keras(), CODES, sorted(names))
         assert all(isinstance(finding, Finding) for finding in judged)
         found.append(
             [(finding.code, finding.location, finding.message) for finding in judged if isinstance(finding, Finding)]
@@ -343,7 +343,7 @@ PROGRAMS = {
 
 def alone(directory: Path, name: str) -> list[tuple[str, int, str]]:
     """What a check of this script alone says."""
-    stage = SourceStage({(directory / name).absolute(): name}, with_imports=True)
+    stage = SourceOfProgram({(directory / name).absolute(): name})
     judged = stage.judge(lambda path: Keras(), CODES, list(stage.facts))
     return sorted((f.location.path, f.location.line, f.code) for f in judged if isinstance(f, Finding) and f.location)
 
@@ -558,7 +558,7 @@ def loss(scores):
 
     monkeypatch.setattr(judged_files, "findings_from_facts", counted)
     path = tmp_path / "train.py"
-    stage = SourceStage({path: "train.py"}, with_imports=True)
+    stage = SourceOfProgram({path: "train.py"})
     said = stage.judge(lambda shown: Keras(), CODES, list(stage.facts))
     assert sorted(f.location.path for f in said if isinstance(f, Finding) and f.location and f.code == "MP502") == [
         f"part{number}.py" for number in range(count)
@@ -591,7 +591,7 @@ def test_progress_counts_the_files_that_are_read_and_then_judged(
     written(tmp_path, {f"train{number}": text for number in range(20)} | {"plain": "x = 1\n"})
     files = {path.absolute(): path.name for path in sorted(tmp_path.iterdir())}
     told = Told()
-    SourceStage(files, progress=told).judge(lambda path: Keras(), CODES, list(files.values()))
+    SourceOfFiles(files, progress=told).judge(lambda path: Keras(), CODES, list(files.values()))
     for steps in told.stages.values():
         done = [number for number, _ in steps]
         assert {total for _, total in steps} == {21} and done == sorted(done) and done[-1] == 21
