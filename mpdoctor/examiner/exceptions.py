@@ -7,7 +7,15 @@ from typing import Iterator
 
 
 class Unusable(Exception):
-    """The target cannot be examined, and the message says why and what to do."""
+    """The target cannot be examined, and the message says why and what to do, in one line: a name of a file's that it
+    quotes may hold ends of lines and escape sequences, which are spelt out."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("".join(sign if sign.isprintable() else _spelt_out(sign) for sign in message))
+
+
+def _spelt_out(sign: str) -> str:
+    return sign.encode("unicode_escape").decode("ascii")
 
 
 class OtherBackend(Unusable):
