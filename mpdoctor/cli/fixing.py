@@ -56,6 +56,8 @@ def check_source(settings: Settings, wishes: Wishes, output: Output, quiet: bool
     from mpdoctor.diagnosis import diagnose_with_sources
     from mpdoctor.fixes.baseline import baseline_from_findings
 
+    if wishes.write_baseline is not None:
+        _refuse_other_file(wishes.write_baseline)
     baseline = _baseline(wishes.baseline)
     choice = _choice_from_wishes(wishes, settings, baseline)
     if wishes.edits:
@@ -183,6 +185,25 @@ def _baseline(path: Path | None) -> Baseline | None:
         fail(f"--baseline {path} can't be read: {error.strerror}.")
     except NoBaseline as error:
         fail(f"--baseline {path}: {error}.")
+
+
+def _refuse_other_file(path: Path) -> None:
+    """Ends with a usage error where a baseline would take the place of another file: the target, say, of who forgot to
+    name the baseline."""
+    from mpdoctor.fixes.baseline import is_baseline
+    from mpdoctor.project.regular_files import bytes_from_file
+
+    if path.is_symlink() or not path.is_file():  # a link was made to be written through
+        return
+    try:
+        held = bytes_from_file(path)
+    except OSError as error:
+        fail(f"--write-baseline {path}: what stands there can't be read ({error.strerror}), so it was left as it is.")
+    if held.strip() and not is_baseline(held):
+        advice = "Give the baseline another name, or remove the file."
+        if path.suffix in (".py", ".ipynb"):
+            advice = f"Name a file for the baseline before it: --write-baseline baseline.json {path}"
+        fail(f"--write-baseline {path}: that is a file and no baseline, so it was left as it is. {advice}")
 
 
 def _write_baseline(baseline: Baseline, path: Path) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO
 
+from mpdoctor.examination.shown_output import Shown
 from mpdoctor.examiner.process.supervisor import PATIENCE, is_supervised
 
 START = Path(__file__).parents[1] / "examiner" / "start.py"
@@ -43,7 +44,7 @@ class ExaminerProcess:
         request: Path,
         environment: Mapping[str, str],
         stderr: Path | None = None,
-        shown: IO[bytes] | None = None,
+        shown: Shown | None = None,
     ) -> None:
         self.started = time.monotonic()
         self._process = subprocess.Popen(
@@ -71,9 +72,7 @@ class ExaminerProcess:
             drain.start()
 
     @staticmethod
-    def _drain(
-        stream: IO[bytes], kept: list[collections.deque[bytes]], path: Path | None, shown: IO[bytes] | None
-    ) -> None:
+    def _drain(stream: IO[bytes], kept: list[collections.deque[bytes]], path: Path | None, shown: Shown | None) -> None:
         with contextlib.nullcontext() if path is None else path.open("wb", buffering=0) as file:
             while chunk := stream.readline(65536):
                 for lines in kept:

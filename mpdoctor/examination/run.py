@@ -16,6 +16,7 @@ from mpdoctor.examination.notebook_program import NoProgram, as_run, given_texts
 from mpdoctor.examination.private_directory import private_directory
 from mpdoctor.examination.process import ExaminerProcess
 from mpdoctor.examination.seen import Seen
+from mpdoctor.examination.shown_output import stream_to_show
 from mpdoctor.examiner.process.edited_source import write_edited
 from mpdoctor.examiner.protocol.request import Request
 from mpdoctor.facts.examination import ExaminationFacts
@@ -129,7 +130,7 @@ def _run_examiner(chosen: Choice, request: Request, settings: Settings, progress
         _keep_request(request, kept)
     reader = EventReader(Path(request.events), kept.events, Notebook(request.path, request.cells))
     progress.stage(f"starting {chosen.path if chosen.because else chosen.path.name}")
-    shown = sys.stderr.buffer if settings.show_output else None
+    shown = stream_to_show(request.kind, sys.stderr.buffer) if settings.show_output else None
     process = ExaminerProcess(chosen.path, written, _environment(settings), kept.stderr, shown)
     seen = Seen()
     try:

@@ -7,11 +7,22 @@ from typing import Iterator
 
 
 class Unusable(Exception):
-    """The target cannot be examined, and the message says why and what to do."""
+    """The target cannot be examined, and the message says why and what to do, in one line: a name of a file's that it
+    quotes may hold ends of lines and escape sequences, which are spelt out."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(spelt_out(message))
 
 
 class OtherBackend(Unusable):
     """Keras 3 runs on another backend than TensorFlow; there is no loss scaling of TensorFlow's to examine."""
+
+
+def spelt_out(text: str, kept: str = "") -> str:
+    """The text with what cannot be seen written as an escape; `kept` are signs that stay."""
+    return "".join(
+        sign if sign.isprintable() or sign in kept else sign.encode("unicode_escape").decode("ascii") for sign in text
+    )
 
 
 _KERNEL = re.compile(r"^\{\{function_node [^}]*\}\} *| *\[Op:\w+\].*$")

@@ -15,6 +15,7 @@ from mpdoctor.fixes.choices import Sources, with_findings
 from mpdoctor.settings.options import Settings
 
 SCHEMA_VERSION = 1
+PARTS = {"schema_version", "mpdoctor", "findings"}
 
 
 class NoBaseline(Exception):
@@ -76,6 +77,15 @@ def json_from_baseline(baseline: Baseline) -> str:
         "findings": [asdict(entry) for entry in entries],
     }
     return json.dumps(content, indent=2) + "\n"
+
+
+def is_baseline(text: bytes) -> bool:
+    """Whether this is the JSON of a baseline, of any version."""
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(content, Mapping) and set(content) == PARTS
 
 
 def baseline_from_json(text: str | bytes) -> Baseline:

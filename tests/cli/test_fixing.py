@@ -379,6 +379,26 @@ def test_what_a_program_imports_from_outside_of_its_project_is_not_written(here:
         assert Path("model.py").read_text(encoding="utf-8") == FIXED
 
 
+@pytest.mark.parametrize(
+    ("name", "held", "advice"),
+    [
+        ("a.py", BOTH, "--write-baseline baseline.json a.py"),
+        ("package.json", '{"name": "mine", "findings": []}', "Give the baseline another name"),
+        ("known.json", "<<<<<<< HEAD\n", "remove the file"),
+    ],
+)
+def test_a_baseline_takes_no_other_files_place(here: Path, name: str, held: str, advice: str) -> None:
+    """Seen with `check --write-baseline train.py`: who forgot to name the baseline lost the program."""
+    Path("b.py").write_text(BOTH, encoding="utf-8")
+    Path(name).write_text(held, encoding="utf-8")
+    done = check("--write-baseline", name)
+    assert done.code == 2 and f"{name}: that is a file and no baseline" in done.err and advice in done.err
+    assert Path(name).read_text(encoding="utf-8") == held
+    Path(name).write_text("", encoding="utf-8")
+    assert check("--write-baseline", name).code == 0
+    assert check("--write-baseline", name).code == 0
+
+
 def test_a_baseline_knows_findings_though_they_move_and_tells_which_are_gone(here: Path) -> None:
     Path("a.py").write_text(BOTH, encoding="utf-8")
     done = check("--write-baseline", "known.json", "a.py")

@@ -1,8 +1,9 @@
 """A .keras archive or an HDF5 file, read without running anything of it: which of the two it is, told from its content
 and not from its name, and what it says of the model.
 
-The file is opened once and stays open, so that what is judged here is what is loaded later (`saved_copies`). Raises
-Unusable, with what is wrong and what to do, for whatever holds no model or two.
+The file is opened once and stays open, or is read once into a copy that nobody else can write to, so that what is
+judged here is what is loaded later (`judged_copies`). Raises Unusable, with what is wrong and what to do, for whatever
+holds no model or two.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import tempfile
 import zipfile
 import zlib
 from collections import Counter
@@ -39,6 +41,7 @@ LARGEST_CONFIGURATION = 32 * 2**20  # bytes of JSON; a thousand layers are two M
 LARGEST_METADATA = 2**20
 MOST_PARTS = 500_000  # lists and dictionaries in a configuration; a thousand layers have 30,000
 MOST_MEMBERS = 10_000  # of an archive: it holds the model, its weights, and a few files of each layer with a vocabulary
+LARGEST_COPY = 256 * 2**20  # bytes; about as long as Keras takes to import
 LARGEST_GROWTH = 200  # times its size that an archive may unpack to, where that is more than:
 HARMLESS = 2**30  # bytes
 # What zipfile lets through of a damaged archive.
@@ -87,14 +90,19 @@ class SavedFile:
         )
 
 
-def saved_file_from_path(path: str) -> SavedFile:
-    """A .keras archive or an HDF5 file. TensorFlow before 2.12 wrote HDF5 under the name of .keras, too."""
+def saved_file_from_path(path: str, scratch: str | None = None) -> SavedFile:
+    """A .keras archive or an HDF5 file. TensorFlow before 2.12 wrote HDF5 under the name of .keras, too.
+
+    What is not too large is read from a copy without a name in the directory `scratch`: whoever can write to the file
+    could change it between two looks."""
     name = os.path.basename(path)
     try:
         # a FIFO would wait for its writer
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-        file = os.fdopen(descriptor, "rb")
+        file: BinaryIO = os.fdopen(descriptor, "rb")
         is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        if is_file and scratch is not None:
+            file = _own_copy(file, scratch)
         head = file.read(1024) if is_file else b""
     except OSError as error:
         raise Unusable(f"{name} can't be read: {error.strerror}.") from None
@@ -107,6 +115,20 @@ def saved_file_from_path(path: str) -> SavedFile:
     if head.startswith(SIGNATURE):
         return _from_hdf5(file, path, name)
     return _from_archive(file, path, name)
+
+
+def _own_copy(file: BinaryIO, scratch: str) -> BinaryIO:
+    """The open file, or a copy of it that has no name; `file` is closed then."""
+    if os.fstat(file.fileno()).st_size > LARGEST_COPY:
+        return file
+    copy = tempfile.TemporaryFile(dir=scratch)  # noqa: SIM115 - open as long as the model
+    with file:
+        left = LARGEST_COPY + 1  # of a file that grows meanwhile no more
+        while left and (chunk := file.read(min(left, 2**20))):
+            copy.write(chunk)
+            left -= len(chunk)
+    copy.seek(0)
+    return copy
 
 
 # --- .keras ---------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.saved.archives import (
     CONFIGURATION,
     HARMLESS,
+    LARGEST_COPY,
     LARGEST_GROWTH,
     LET_THROUGH,
     METADATA,
@@ -28,7 +29,6 @@ from mpdoctor.examiner.saved.archives import (
 )
 from mpdoctor.examiner.saved.hdf5_files import DAMAGE, problems_of_storage, signatures_of_hdf5
 
-LARGEST_COPY = 256 * 2**20  # bytes; about as long as Keras takes to import
 WEIGHTS = "model.weights.h5"
 WEIGHTS_AS_ARRAYS = "model.weights.npz"
 ASSETS = "assets/"

@@ -8,8 +8,8 @@ import shutil
 from typing import TYPE_CHECKING, BinaryIO, Iterator
 
 from mpdoctor.examiner.exceptions import Unusable
+from mpdoctor.examiner.saved.archives import LARGEST_COPY
 from mpdoctor.examiner.saved.directories import GRAPH, METADATA, SavedDirectory
-from mpdoctor.examiner.saved.judged_copies import LARGEST_COPY
 from mpdoctor.examiner.saved.own_files import opened_own_file
 from mpdoctor.examiner.saved.refused_operations import functions_apart
 

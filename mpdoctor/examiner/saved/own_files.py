@@ -16,6 +16,8 @@ def opened_own_file(path: str, directory: str, advice: str) -> BinaryIO:
     Raises Unusable for a file that lies elsewhere or is no regular one, OSError where it can't be opened."""
     name = os.path.basename(os.path.normpath(directory))
     shown_as = f"{name}/{os.path.relpath(path, directory)}"
+    if not is_within(path, directory):  # to open what lies elsewhere may already do something: a device
+        raise Unusable(leads_out(shown_as, name))
     # a FIFO would wait for its writer
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:

@@ -76,7 +76,8 @@ def end_beyond_memory(session: Session) -> None:
 
 def train_saved_file(session: Session) -> None:
     """A .keras archive or an HDF5 file."""
-    saved = saved_file_from_path(str(session.request.path))
+    os.makedirs(session.request.judged, exist_ok=True)
+    saved = saved_file_from_path(str(session.request.path), session.request.judged)
     _import_keras(session, saved)
     _train(session, saved)
 

@@ -83,8 +83,8 @@ def new_file(target: Target, output: Path, policy: str, examinations: Examinatio
         before = examinations.check(target)
         if not before.models:
             return MendedFile(before, is_healthy=False, output=str(output), policy=policy)
-        saved = saved_file_from_path(str(path))
         with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as folder:
+            saved = saved_file_from_path(str(path), folder)
             mender = _Mender(target, saved, output, Path(folder), examinations)
             mended = mender.mended(before, policy)
             if mender.written is not None:

@@ -9,6 +9,8 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from checking import Check, check, contents, needs_keras
@@ -230,15 +232,27 @@ def test_a_file_that_is_swapped_after_it_was_judged_is_not_loaded(
 @pytest.mark.parametrize("name", ["saved_model.pb", "keras_metadata.pb"])
 @slow
 @needs_tf_keras
-def test_what_is_read_first_is_no_link_that_leads_out(graphs: Path, tmp_path: Path, name: str) -> None:
+def test_what_is_read_first_is_no_link_that_leads_out(
+    graphs: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is it opened, which may already do something to a device."""
+    from mpdoctor.examiner.saved import own_files
     from mpdoctor.examiner.saved.directories import saved_directory_from_path
 
     model = tmp_path / "model"
     shutil.copytree(graphs / "good_vocabulary", model)
     (model / name).rename(tmp_path / name)
     (model / name).symlink_to(tmp_path / name)
+    opened = []
+
+    def noted(path: Any, *given: Any) -> int:
+        opened.append(Path(path).name)
+        return os.open(path, *given)
+
+    monkeypatch.setattr(own_files, "os", SimpleNamespace(**{**vars(os), "open": noted}))
     with pytest.raises(Unusable, match=f"model/{name} is a link that leads out of model"):
         saved_directory_from_path(str(model))
+    assert name not in opened
 
 
 @needs_tf_keras

@@ -7,13 +7,14 @@ import io
 import json
 import os
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mpdoctor.examiner.exceptions import Unusable
-from mpdoctor.examiner.saved import hdf5_files, hdf5_growth, judged_copies
+from mpdoctor.examiner.saved import archives, hdf5_files, hdf5_growth, judged_copies
 from mpdoctor.examiner.saved.archives import saved_file_from_path
 from mpdoctor.examiner.saved.judged_copies import path_to_load
 
@@ -84,6 +85,7 @@ def test_an_hdf5_file_is_copied_without_what_keras_does_not_read(tmp_path: Path)
 def test_a_large_file_of_one_form_is_linked_and_stays_the_one_that_was_judged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, name: str
 ) -> None:
+    monkeypatch.setattr(archives, "LARGEST_COPY", 10)
     monkeypatch.setattr(judged_copies, "LARGEST_COPY", 10)
     (tmp_path / name).write_bytes(content)
     (tmp_path / "scratch").mkdir()
@@ -95,6 +97,64 @@ def test_a_large_file_of_one_form_is_linked_and_stays_the_one_that_was_judged(
     (tmp_path / name).unlink()
     (tmp_path / name).write_bytes(b"another")
     assert link.read_bytes() == content
+
+
+@pytest.mark.parametrize("name", ["m.keras", "m.h5"])
+def test_what_is_written_to_a_file_while_it_is_judged_is_not_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Its weights were found to be plain numbers, and then copied from the file: another look at it."""
+    canary = tmp_path / "canary"
+    canary.write_bytes(b"read" * 2)
+
+    def lead_out(file: Any) -> None:
+        group = file.require_group("model_weights")
+        del group["kernel"]
+        group.create_dataset("kernel", (2,), "f4", external=[(str(canary), 0, 8)])
+
+    innocent, other = (hdf5(), hdf5(fill=lead_out)) if name == "m.h5" else archives_of_one_crc(lead_out)
+    path = tmp_path / name
+    path.write_bytes(innocent)
+    judged = judged_copies.problems_of_storage
+
+    def judge_and_be_fooled(*given: Any) -> Any:
+        yield from judged(*given)
+        path.write_bytes(other)
+
+    monkeypatch.setattr(judged_copies, "problems_of_storage", judge_and_be_fooled)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    saved = saved_file_from_path(str(path), str(scratch))
+    copy = Path(path_to_load(saved, str(scratch)))
+    assert path.read_bytes() == other and b"readread" not in copy.read_bytes()
+    weights = copy.read_bytes()
+    if name == "m.keras":
+        with zipfile.ZipFile(copy) as file:
+            weights = file.read("model.weights.h5")
+    with h5py.File(io.BytesIO(weights)) as file:
+        assert not file["model_weights/kernel"].external and list(file["model_weights/kernel"]) == [1.0, 2.0]
+    assert [entry.name for entry in scratch.iterdir()] == [name]
+
+
+def archives_of_one_crc(fill: Any) -> tuple[bytes, bytes]:
+    """Two archives that differ in their weights and not in the sum that zipfile compares: four bytes behind HDF5's own
+    end make up for the difference."""
+    first, second = (hdf5(None) + b"\0" * 4, hdf5(None, fill=fill))
+    first = first.ljust(max(len(first), len(second) + 4), b"\0")
+    second = with_sum(second.ljust(len(first) - 4, b"\0"), zlib.crc32(first))
+    return tuple(archive(**{"model.weights.h5": weights}) for weights in (first, second))
+
+
+def with_sum(content: bytes, wanted: int) -> bytes:
+    """The content with four bytes behind it, so that its CRC-32 is the wanted one."""
+    table = list(range(256))
+    for _ in range(8):
+        table = [number >> 1 ^ (0xEDB88320 if number & 1 else 0) for number in table]
+    register = wanted ^ 0xFFFFFFFF
+    for _ in range(4):
+        number = next(number for number in range(256) if table[number] >> 24 == register >> 24)
+        register = (register ^ table[number]) << 8 & 0xFFFFFFFF | number
+    return content + (register ^ zlib.crc32(content) ^ 0xFFFFFFFF).to_bytes(4, "little")
 
 
 # --- two models in one file -----------------------------------------------------------------------------------------

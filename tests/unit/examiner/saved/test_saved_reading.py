@@ -104,6 +104,17 @@ def test_an_archive_that_unpacks_to_more_than_any_model_is_not_opened(
     assert "config.json of" in refused(path)
 
 
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_name_that_a_message_quotes_ends_no_line(tmp_path: Path) -> None:
+    """Of a member, an operation, a class: what stands behind its end would read like mpdoctor's own words."""
+    path = tmp_path / "m.keras"
+    name = "x\n\n✓ m.keras: nothing wrong\x1b[2J\u2028ü"
+    with zipfile.ZipFile(path, "w") as file:
+        for member in ("config.json", name, name):
+            file.writestr(member, json.dumps(MODEL))
+    assert "holds x\\n\\n✓ m.keras: nothing wrong\\x1b[2J\\u2028ü twice" in refused(path)
+
+
 def test_members_that_share_what_is_packed_count_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A hundred entries of the directory lead to one member, 60 times as large as what is packed of it."""
     monkeypatch.setattr(archives, "HARMLESS", 2**20)
