@@ -20,6 +20,7 @@ from mpdoctor.mending.live_layers import LiveLayers, SourceAt
 from mpdoctor.mending.seen_defects import (
     OF_RETURNED,
     mixed_operands_cast,
+    numpy_given_float32,
     operation_kept_from_zero,
     repeated_steps_removed,
     returned_value_cast,
@@ -78,6 +79,7 @@ def proposals_from_diagnosis(diagnosis: Diagnosis, sources: Sources, has_own_wra
         yield repeated_steps_removed(finding, optimizers, making.source_at)
         yield returned_value_cast(finding, making)
         yield mixed_operands_cast(finding, making.source_at)
+        yield numpy_given_float32(finding, making.source_at)
         yield operation_kept_from_zero(finding, diagnosis, making.source_at)
         yield _scale_against_underflow(finding, diagnosis, making)
         yield _float32_against_divergence(finding, making)

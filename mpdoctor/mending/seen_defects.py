@@ -16,10 +16,13 @@ from mpdoctor.semantics.source.edits.loops.seen_defects import (
     unscaled_once,
     wrapped_once,
 )
+from mpdoctor.semantics.source.edits.numpy_calls import REFUSED, given_in_float32
 from mpdoctor.semantics.source.edits.own_calls import cast_back
 
 # Two dtypes met where no layer was being called.
 OF_TRAINING_CODE = ("MP505", "MP901")
+# What ended the program is told in the words of what raised it.
+OF_ERRORS = ("MP002", "MP901")
 # A layer's result, which stays float32 wherever its layer computes in float32.
 OF_RETURNED = ("MP218",)
 
@@ -69,6 +72,18 @@ def mixed_operands_cast(finding: Finding, source_at: SourceAt) -> Iterator[Answe
     if facts is None or place is None or finding.layer is not None or not isinstance(dtypes, dict):
         return
     titled_edits = cast_where_they_met(facts, place, dtypes)
+    if titled_edits is not None:
+        title, edits = titled_edits
+        yield Answer(finding, (Proposal(title, safe=True, code=finding.code, edits=edits),))  # the line raised before
+
+
+def numpy_given_float32(finding: Finding, source_at: SourceAt) -> Iterator[Answer]:
+    """float32 arrays for NumPy's linear algebra, which refuses float16: in a callback, a metric, behind a training."""
+    place = finding.location
+    facts = source_at(place.path) if place is not None and finding.code in OF_ERRORS else None
+    if facts is None or place is None or REFUSED not in str(finding.evidence.get("error")):
+        return
+    titled_edits = given_in_float32(facts, place)
     if titled_edits is not None:
         title, edits = titled_edits
         yield Answer(finding, (Proposal(title, safe=True, code=finding.code, edits=edits),))  # the line raised before
