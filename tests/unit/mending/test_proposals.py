@@ -336,7 +336,8 @@ def test_a_librarys_layer_that_takes_no_dtype_is_made_under_float32() -> None:
     refusing = finding("MP219", stage="model", layer="head", location=Location("a.py", 10), evidence=evidence)
     around = f'{SETTER}("float32")\n\n{SETTER}("mixed_float16")'
     for live in (False, True):
-        assert answers(refusing, live=live) == [[[("Make it under the policy float32", around)]]]
+        ((first, *_),) = answers(refusing, live=live)
+        assert first == [("Make it under the policy float32", around)]
 
 
 @pytest.mark.parametrize(
