@@ -12,11 +12,13 @@ from mpdoctor.mending.draft import Proposal
 class Answer:
     """One way to answer a finding: proposals that are made together and can be left out one by one.
 
-    `from_trial`: a remedy that was tried in place, not an edit of the rule's."""
+    `from_trial`: a remedy that was tried in place, not an edit of the rule's. `is_last`: made where none of the others
+    helped."""
 
     finding: Finding
     proposals: tuple[Proposal, ...]
     from_trial: bool = False
+    is_last: bool = False
 
 
 @dataclass(frozen=True)

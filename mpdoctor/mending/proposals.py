@@ -19,7 +19,9 @@ from mpdoctor.mending.health import failing
 from mpdoctor.mending.live_layers import LiveLayers, SourceAt
 from mpdoctor.mending.seen_defects import (
     OF_RETURNED,
+    cast_by_name_in_float32,
     mixed_operands_cast,
+    numpy_given_float32,
     operation_kept_from_zero,
     repeated_steps_removed,
     returned_value_cast,
@@ -71,14 +73,18 @@ def proposals_from_diagnosis(diagnosis: Diagnosis, sources: Sources, has_own_wra
     optimizers = [link for _, model in diagnosis.models for link in model.optimizer]
 
     def in_turn(finding: Finding) -> Iterator[Iterable[Answer]]:
-        """The answers of each source. Those of a later one count where no earlier one has any."""
+        """The answers of each source. Those of later ones are made where the first that has any is no help."""
         yield chain(
             _healing_remedies(finding, making, without), _fix_of_rule(finding), _loss_in_float32(finding, making)
         )
         yield repeated_steps_removed(finding, optimizers, making.source_at)
         yield returned_value_cast(finding, making)
         yield mixed_operands_cast(finding, making.source_at)
-        yield operation_kept_from_zero(finding, diagnosis, making.source_at)
+        yield numpy_given_float32(finding, making.source_at)
+        yield chain(
+            cast_by_name_in_float32(finding, diagnosis, making.source_at),
+            operation_kept_from_zero(finding, diagnosis, making.source_at),
+        )
         yield _scale_against_underflow(finding, diagnosis, making)
         yield _float32_against_divergence(finding, making)
         yield _usual_scales(finding, optimizers, making.source_at)
@@ -86,13 +92,13 @@ def proposals_from_diagnosis(diagnosis: Diagnosis, sources: Sources, has_own_wra
         yield _float32_for_precision(finding, making)
         yield _own_layers_in_float32(finding, making)
         yield _refusing_layer_in_float32(finding, making)
-        if has_own_wrapper:
-            yield _own_wrapper(finding, diagnosis, making.source_at)
 
     for finding in (_in_all_cells(finding, sources) for finding in failing(diagnosis)):
-        answer = next(filter(None, map(tuple, in_turn(finding))), None)
-        if answer is not None:
-            answers.append(answer)
+        ways: list[tuple[Answer, ...]] = [way for way in map(tuple, in_turn(finding)) if way]
+        if not ways and has_own_wrapper:
+            ways = [tuple(_own_wrapper(finding, diagnosis, making.source_at))]
+        if ways and ways[0]:
+            answers.append((*ways[0], *(replace(answer, is_last=True) for answer in chain(*ways[1:]))))
     return Proposed(tuple(answers), tuple(dict.fromkeys(without)))
 
 

@@ -243,10 +243,12 @@ class MendLoop:
 def _choices(proposed: Proposed) -> Iterator[list[Proposal]]:
     """Which edits to make at once: all that rules know to the letter; then those that were tried on a batch, whose
     trial says more once the rest is right. Where neither helps, every answer by itself, one after the other."""
-    firsts = [next((proposal for proposal in answers if not proposal.from_trial), None) for answers in proposed.answers]
+    firsts = [
+        next((one for one in answers if not (one.from_trial or one.is_last)), None) for answers in proposed.answers
+    ]
     of_rules = [answer for answer in firsts if answer is not None]
     tried = [answers[0] for answers in proposed.answers if answers[0].from_trial]
-    everything = [answer for answers in proposed.answers for answer in answers]
+    everything = sorted((one for answers in proposed.answers for one in answers), key=lambda answer: answer.is_last)
     for chosen in (of_rules, tried, *([answer] for answer in everything)):
         if chosen:
             yield _proposals(chosen)

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.model import OptimizerFacts
-from mpdoctor.finding import Diagnosis, Finding
+from mpdoctor.facts.training import OperationFacts
+from mpdoctor.finding import Diagnosis, Edit, Finding
 from mpdoctor.mending.answers import Answer
 from mpdoctor.mending.draft import Proposal
 from mpdoctor.mending.live_layers import LiveLayers, SourceAt
+from mpdoctor.semantics.live.broken_operations import BELOW_ZERO
 from mpdoctor.semantics.source.edits.loops.seen_defects import (
     cast_where_they_met,
     clipped_inside,
+    kept_above_zero,
     kept_from_zero,
     unscaled_once,
     wrapped_once,
+    written_in_float32,
 )
+from mpdoctor.semantics.source.edits.numpy_calls import REFUSED, given_in_float32
 from mpdoctor.semantics.source.edits.own_calls import cast_back
 
 # Two dtypes met where no layer was being called.
 OF_TRAINING_CODE = ("MP505", "MP901")
+# What ended the program is told in the words of what raised it.
+OF_ERRORS = ("MP002", "MP901")
 # A layer's result, which stays float32 wherever its layer computes in float32.
 OF_RETURNED = ("MP218",)
 
@@ -74,19 +82,54 @@ def mixed_operands_cast(finding: Finding, source_at: SourceAt) -> Iterator[Answe
         yield Answer(finding, (Proposal(title, safe=True, code=finding.code, edits=edits),))  # the line raised before
 
 
+def numpy_given_float32(finding: Finding, source_at: SourceAt) -> Iterator[Answer]:
+    """float32 arrays for NumPy's linear algebra, which refuses float16: in a callback, a metric, behind a training."""
+    place = finding.location
+    facts = source_at(place.path) if place is not None and finding.code in OF_ERRORS else None
+    if facts is None or place is None or REFUSED not in str(finding.evidence.get("error")):
+        return
+    titled_edits = given_in_float32(facts, place)
+    if titled_edits is not None:
+        title, edits = titled_edits
+        yield Answer(finding, (Proposal(title, safe=True, code=finding.code, edits=edits),))  # the line raised before
+
+
+def cast_by_name_in_float32(finding: Finding, diagnosis: Diagnosis, source_at: SourceAt) -> Iterator[Answer]:
+    """float32 in the casts by name of the function in which the training broke, as of a loss that casts to float16."""
+    for operation in _broken_operations(finding, diagnosis):
+        facts = source_at(operation.location.path) if operation.location is not None else None
+        if facts is not None and operation.location is not None and operation.dtype in HALF:
+            yield from _answer(finding, written_in_float32(facts, operation.location))
+            return
+
+
 def operation_kept_from_zero(finding: Finding, diagnosis: Diagnosis, source_at: SourceAt) -> Iterator[Answer]:
-    """A small number under a root or a logarithm of 0, on the line of the operation where the training broke."""
+    """A small number under a root or a logarithm of 0, or the least that it is of where it is of a negative number, on
+    the line of the operation where the training broke."""
+    for operation in _broken_operations(finding, diagnosis):
+        facts = source_at(operation.location.path) if operation.location is not None else None
+        if facts is None or operation.location is None:
+            continue
+        is_below = operation.name in BELOW_ZERO and operation.result == "nan"
+        kept = kept_above_zero if is_below else kept_from_zero
+        titled_edits = kept(facts, operation.location, operation.name)
+        if titled_edits is not None:
+            yield from _answer(finding, titled_edits)
+            return
+
+
+def _broken_operations(finding: Finding, diagnosis: Diagnosis) -> list[OperationFacts]:
+    """The operations of the finding's name that broke its training, with their lines."""
     trainings = [probe.training for probe in diagnosis.probes if probe.training.model.id == finding.model]
     culprits = [training.gradient_culprit.operation for training in trainings if training.gradient_culprit is not None]
     culprits += [training.loss_culprit for training in trainings] + [
         training.culprit.operation for training in trainings if training.culprit
     ]
-    for operation in culprits:
-        if operation is None or operation.name != finding.evidence.get("operation") or operation.location is None:
-            continue
-        facts = source_at(operation.location.path)
-        titled_edits = kept_from_zero(facts, operation.location, operation.name) if facts is not None else None
-        if titled_edits is not None:
-            title, edits = titled_edits
-            yield Answer(finding, (Proposal(title, safe=False, code=finding.code, edits=edits),))
-            return
+    named = finding.evidence.get("operation")
+    return [each for each in culprits if each is not None and each.name == named and each.location is not None]
+
+
+def _answer(finding: Finding, titled_edits: tuple[str, tuple[Edit, ...]] | None) -> Iterator[Answer]:
+    if titled_edits is not None:
+        title, edits = titled_edits
+        yield Answer(finding, (Proposal(title, safe=False, code=finding.code, edits=edits),))

@@ -116,3 +116,35 @@ model.fit(x, y)
 def test_two_epsilons_of_one_line_are_written_in_one_round_with_the_float32_layer_that_would_hide_the_second() -> None:
     after = OWN_LOSS.format("1e-4", ', dtype="float32"')
     assert in_rounds(OWN_LOSS.format("1e-8", ""), "tf_keras", unsafe=True) == after
+
+
+DIVIDING = """{imports}
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+class Unit(keras.layers.Layer):
+    def call(self, x):
+        length = {norm}
+        return {quotient}
+"""
+OF_TENSORFLOW = ("import tensorflow as tf\nfrom tensorflow import keras", "tf.norm(x, axis=-1, keepdims=True)")
+OF_OPS = ("import keras\nfrom keras import ops", "ops.norm(x, axis=-1, keepdims=True)")
+
+
+@pytest.mark.parametrize(
+    ("written", "quotient", "wanted"),
+    [
+        (OF_TENSORFLOW, "x / (length + 1e-9)", "tf.math.divide_no_nan(x, length)"),
+        (OF_TENSORFLOW, "1.0 / (length + 1e-9)", "tf.math.reciprocal_no_nan(length)"),
+        (OF_OPS, "x / ops.maximum(length, 1e-9)", "ops.divide_no_nan(x, length)"),
+        (OF_TENSORFLOW, "x / (\n            length + 1e-9\n        )", ""),
+        (OF_TENSORFLOW, "tf.math.log(x / (length + 1e-9))", ""),  # the logarithm of 0 is -inf
+        (OF_TENSORFLOW, "tf.divide(x, length + 1e-9)", ""),
+    ],
+)
+def test_a_division_by_a_vanishing_epsilon_gives_0(written: tuple[str, str], quotient: str, wanted: str) -> None:
+    text, after = (
+        DIVIDING.format(imports=written[0], norm=written[1], quotient=each) for each in (quotient, wanted or quotient)
+    )
+    assert in_rounds(text, "3", unsafe=True) == after

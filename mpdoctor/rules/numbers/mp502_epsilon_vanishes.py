@@ -58,7 +58,6 @@ keras-team/keras#9582, keras-team/keras#11832, keras-team/keras#22586, keras-tea
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from mpdoctor.facts.half_dtypes import NO_RECIPROCAL, ROUNDED_TO_ZERO
@@ -75,7 +74,7 @@ from mpdoctor.semantics.source.edits.float32.guarded_logarithms import (
 )
 from mpdoctor.semantics.source.edits.lines import edited_together
 from mpdoctor.semantics.source.edits.named_numbers import number_replaced
-from mpdoctor.semantics.source.edits.names import tensorflow
+from mpdoctor.semantics.source.edits.quotients import divided_without_nan, quotient_without_nan
 from mpdoctor.semantics.source.function_names import functions_called
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.precision import precision_of
@@ -95,12 +94,10 @@ from mpdoctor.semantics.source.numbers.epsilon_guards import (
     adds_epsilon,
     guards,
     has_logarithm_taken,
-    is_number_divided,
     same_added_above,
     upper_bounds,
-    without_guard,
 )
-from mpdoctor.semantics.wording import expression_at, named_default
+from mpdoctor.semantics.wording import named_default, text_at
 
 SEVERITY = Severity.ERROR
 FIXES = ("unsafe",)
@@ -208,7 +205,7 @@ def _used_at(guard: Guard) -> tuple[AlsoSeen, ...]:
 
 def _fix(facts: SourceFacts, guard: Guard) -> Fix | None:
     """The edit that writes a number that float16 holds. For a divisor no number is right unless it is added to the
-    dividend as well, and for a softmax none restores the digits that are lost."""
+    dividend as well: it is divided by as `divide_no_nan` does. For a softmax none restores the digits that are lost."""
     number, place = guard.number, guard.guarded.location
     above = same_added_above(number, guard.user) if guard.kind == DIVISOR else None
     if above is not None:
@@ -218,7 +215,7 @@ def _fix(facts: SourceFacts, guard: Guard) -> Fix | None:
     if is_log_of_softmax(facts, guard):
         return softmax_in_float32(facts, guard)
     if guard.kind == DIVISOR:
-        return None
+        return divided_without_nan(facts, guard)
     enough = "1e-3" if guard.kind == RECIPROCAL_ROOT else "1e-4"
     return unsafe_fix(f"Write {enough}", number_replaced(facts, number, [place], enough))
 
@@ -260,16 +257,11 @@ def _help_for_divisor(facts: SourceFacts, guard: Guard) -> str:
         return OF_QUOTIENT
     if same_added_above(guard.number, guard.user) is not None:
         return OF_SMOOTHED
-    quotient = expression_at(facts, guard.user.location)
-    if not isinstance(quotient, ast.BinOp) or not isinstance(quotient.op, ast.Div):
-        largest = written(max(numbers_from_value(guard.number)))
-        return f"Divide with `tf.math.divide_no_nan`, and leave out the {largest}: {NO_NAN}"
-    above, below = ast.unparse(quotient.left), ast.unparse(without_guard(quotient.right, guard))
-    place = "ops" if "ops." in f"{above} {below}" else "tf.math"
-    if place == "tf.math" and tensorflow(facts) and is_number_divided(guard.user):
-        times = "" if above in ("1", "1.0") else f"{above} * "
-        return f"Write `{times}tf.math.reciprocal_no_nan({below})`: {NO_NAN}"  # up to 2.10 the other refuses a number
-    return f"Write `{place}.divide_no_nan({above}, {below})`: {NO_NAN}"
+    is_of_ops = "ops." in text_at(facts, guard.user.location)
+    if instead := quotient_without_nan(facts, guard, "" if is_of_ops else "tf", "ops"):
+        return f"Write `{instead}`: {NO_NAN}"
+    largest = written(max(numbers_from_value(guard.number)))
+    return f"Divide with `tf.math.divide_no_nan`, and leave out the {largest}: {NO_NAN}"
 
 
 def _normalizing(facts: SourceFacts) -> Iterator[Finding]:

@@ -12,8 +12,9 @@ from mpdoctor.finding import Edit
 from mpdoctor.knowledge.api_names import CLIPPING
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.casts import cast, cast_around
-from mpdoctor.semantics.source.edits.expressions import put_around, put_behind, with_keyword
+from mpdoctor.semantics.source.edits.expressions import dtype_named_instead, put_around, put_behind, with_keyword
 from mpdoctor.semantics.source.edits.loops.clipped import without_clipping
+from mpdoctor.semantics.source.edits.names import keras_ops, tensorflow
 from mpdoctor.semantics.source.edits.statements import passed_on
 from mpdoctor.semantics.source.optimizers.clipping import ARGUMENT
 from mpdoctor.semantics.source.optimizers.gradients import UNSCALING
@@ -22,6 +23,8 @@ from mpdoctor.semantics.source.texts.syntax_trees import called, location_of, tr
 WRAPPER, INNER = "LossScaleOptimizer", ("inner_optimizer", "optimizer")
 # TensorFlow's operation: what a program calls, and what keeps its argument from 0.
 KEPT_FROM_ZERO = {"SqrtGrad": ("sqrt", "1e-4"), "Log": ("log", "1e-7")}
+KEPT_ABOVE_ZERO = {"Sqrt": "sqrt", "Rsqrt": "rsqrt", "Log": "log"}
+CASTING = ("cast",)
 ARITHMETIC = (ast.Call, ast.Name, ast.Attribute, ast.Subscript, ast.Constant)
 SAFE_BESIDE_PLUS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.MatMult)
 
@@ -66,15 +69,47 @@ def wrapped_once(facts: SourceFacts, made_at: Location) -> tuple[str, Edits] | N
 def kept_from_zero(facts: SourceFacts, broke_at: Location, operation: str) -> tuple[str, Edits] | None:
     """(a title, the edits): a small number added to what the one root or logarithm on this line is of."""
     name, least = KEPT_FROM_ZERO.get(operation, ("", ""))
-    calls = [call for call in _calls(tree_of(facts)) if called(call) == name and _stands_on(call, broke_at.line)]
-    if len(calls) != 1 or len(calls[0].args) != 1 or isinstance(calls[0].args[0], ast.Starred):
+    given = _given_to_the_one(facts, name, broke_at.line)
+    if given is None:
         return None
-    (given,) = calls[0].args
     place = location_of(facts, given)
     if _needs_brackets(given):
         edits = put_around(facts, place, "(", f") + {least}") or []
         return _together(f"Add {least} inside {name}()", *edits)
     return _together(f"Add {least} inside {name}()", put_behind(facts, place, f" + {least}"))
+
+
+def kept_above_zero(facts: SourceFacts, broke_at: Location, operation: str) -> tuple[str, Edits] | None:
+    """(a title, the edits): `tf.maximum(x, 1e-7)` for the x of the one root or logarithm on this line."""
+    name, library = KEPT_ABOVE_ZERO.get(operation, ""), tensorflow(facts) or keras_ops(facts)
+    given = _given_to_the_one(facts, name, broke_at.line)
+    if given is None or library is None:
+        return None
+    edits = put_around(facts, location_of(facts, given), f"{library}.maximum(", ", 1e-7)") or []
+    return _together(f"Keep what {name}() is of above 0", *edits)
+
+
+def _given_to_the_one(facts: SourceFacts, name: str, line: int) -> ast.expr | None:
+    """The argument of the only call of this name on a line; None where there are others."""
+    calls = [call for call in _calls(tree_of(facts)) if called(call) == name and _stands_on(call, line)]
+    if len(calls) != 1 or len(calls[0].args) != 1 or isinstance(calls[0].args[0], ast.Starred):
+        return None
+    return calls[0].args[0]
+
+
+def written_in_float32(facts: SourceFacts, broke_at: Location) -> tuple[str, Edits] | None:
+    """(a title, the edits): float32 in each cast to a 16-bit dtype by its name in the function around this line. None
+    where there is none."""
+    function = _function_around(facts, broke_at.line)
+    casts = [call for call in _calls(function) if called(call) in CASTING and not isinstance(function, ast.Module)]
+    given = [value for call in casts for value in (*call.args[1:], *(k.value for k in call.keywords))]
+    edits: dict[Edit, None] = {}
+    for value in given:
+        dtype = next((half for half in HALF if ast.unparse(value).strip("'\"").rpartition(".")[2] == half), "")
+        edit = dtype_named_instead(facts, location_of(facts, value), dtype, "float32") if dtype else None
+        if edit is not None:
+            edits[edit] = None
+    return _together("Cast to float32 instead", *edits)
 
 
 def cast_where_they_met(facts: SourceFacts, raised_at: Location, dtypes: Mapping[str, str]) -> tuple[str, Edits] | None:
