@@ -46,6 +46,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp701/clean_resumed_to_predict mp701/flagged_resumed_by_a_table
     """,
     "in_helpers": """
+        mp201/clean_behind_a_loop_over_policies
         mp310/clean_asked_of_the_settings mp506/flagged_own_model
         mp201/flagged_last_round_of_sizes
         mp201/flagged_layers_by_index
@@ -281,6 +282,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp402/flagged_by_hand_in_a_class mp402/flagged_constant_tensor_by_hand mp402/flagged_factor_of_the_command_line
     """,
     "as_defaults": """
+        mp503/flagged_exponential_of_an_exponential
         mp202/flagged_dtype_of_a_carried_tensor
          mp202/flagged_switched_on_later
         mp202/flagged_lambda_of_a_models_class mp202/flagged_methods_that_keras_calls
@@ -309,6 +311,13 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp311/flagged_updated_settings
     """,
     "checked": """
+        mp409/clean_sum_of_two_losses
+        mp402/clean_sums_unscaled_in_their_place mp402/clean_unscaled_for_the_optimizer_inside
+        mp402/flagged_given_to_the_optimizer_inside mp402/flagged_sums_of_one_of_two
+        mp403/clean_sums_divided_by_their_number mp403/clean_sums_unscaled_for_the_optimizer_inside
+        mp403/flagged_sums_in_variables mp403/flagged_sums_in_variables_keras2
+        mp405/clean_clipped_behind_the_division_by_hand mp405/clean_sums_clipped_at_a_scaled_limit
+        mp405/flagged_divided_by_hand mp405/flagged_divided_by_hand_keras2 mp405/flagged_sums_in_variables
         mp309/clean_asked_under_bfloat16 mp309/flagged_asked_under_bfloat16
         mp201/clean_cast_to_the_labels_dtype mp201/flagged_cast_to_the_outputs_dtype
         mp402/flagged_unscaled_to_clip mp402/clean_unscaled_to_clip mp403/clean_unscaled_in_one_of_two_ifs

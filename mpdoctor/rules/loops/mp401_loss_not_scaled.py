@@ -91,13 +91,14 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     is_without_tape,
     optimizer_scales,
     target,
+    unscales,
     until_gradients,
 )
 from mpdoctor.semantics.source.optimizers.idle_wrappers import idle_wrappers
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import may_be_scaled_in
 from mpdoctor.semantics.source.optimizers.resized_gradients import divided_by_its_scale, unscaled_on_the_way
-from mpdoctor.semantics.source.optimizers.scaling import unscaled_losses_of_layers
-from mpdoctor.semantics.source.optimizers.wrappers import starting_scale_in_words
+from mpdoctor.semantics.source.optimizers.scaling import divided_by_scale, unscaled_losses_of_layers, wrapper_of_scale
+from mpdoctor.semantics.source.optimizers.wrappers import starting_scale_in_words, wrapped
 from mpdoctor.semantics.source.programs.attribute_access import same_object
 from mpdoctor.semantics.source.programs.branches import may_not_run
 from mpdoctor.semantics.source.texts.written import argument_at, text_of
@@ -108,14 +109,18 @@ NEVER_RAISES = True
 FIXES = ("unsafe",)
 EXPLAINS = {"MP906": "model", "MP908": "model", "MP912": "model"}
 CONFIRMED_LIVE = True
+DIVIDED = "The loss was never scaled, but the gradients are divided by the loss scale: every applied gradient is "
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     yield from _without_tape(facts)
-    if facts.keras.is_keras3:
-        yield from _kept_in_variables(facts)
+    yield from _kept_in_variables(facts)
     for apply, gradient in applied_gradients(facts):
         how = optimizer_scales(facts, apply)
+        wrapper = _divided_by_hand(facts, apply, gradient) if how is None else None
+        if wrapper is not None:
+            small = f"{starting_scale_in_words(wrapper)} times too small at first."
+            yield Finding(DIVIDED + small, _help(facts, apply, gradient, unscaled=True), apply.location)
         if how is not None:
             yield from _parts(facts, apply, gradient)
         if how is None or may_be_scaled_in(facts, target(gradient)) or _may_scale_elsewhere(facts, apply, gradient):
@@ -124,13 +129,24 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         is_resized = not is_divided and unscaled_on_the_way(facts, apply, gradient)
         if is_resized or is_taken_in_the_other_arm(apply, gradient):
             continue  # the gradients may have been multiplied by hand
-        unscales = is_divided or calls_on_the_way(apply, "get_unscaled_gradients")
-        if not facts.keras.is_keras3 and not unscales and _loses_nothing(facts, apply):
+        unscaled = is_divided or calls_on_the_way(apply, "get_unscaled_gradients")
+        if not facts.keras.is_keras3 and not unscaled and _loses_nothing(facts, apply):
             continue  # nothing is divided, and no gradient is lost (MP309)
-        fix = _fix(facts, apply, gradient, unscales)
+        fix = _fix(facts, apply, gradient, unscaled)
         yield Finding(
-            _message(facts, apply, how, unscales), _help(facts, apply, gradient, unscales), apply.location, fix=fix
+            _message(facts, apply, how, unscaled), _help(facts, apply, gradient, unscaled), apply.location, fix=fix
         )
+
+
+def _divided_by_hand(facts: SourceFacts, apply: Call, gradient: Call) -> Value | None:
+    """The LossScaleOptimizer by whose scale the program divides gradients of a loss that was never scaled, before
+    another optimizer applies them."""
+    for part in until_gradients(given_to(apply)):
+        wrapper = wrapper_of_scale(part) if divided_by_scale(part, ()) else None
+        if wrapper is not None and wrapped(facts, wrapper, apply):
+            is_scaled = may_be_scaled_in(facts, target(gradient)) or _may_scale_elsewhere(facts, apply, gradient)
+            return None if is_scaled or is_taken_in_the_other_arm(apply, gradient) else wrapper
+    return None
 
 
 def _kept_in_variables(facts: SourceFacts) -> Iterator[Finding]:
@@ -143,11 +159,13 @@ def _kept_in_variables(facts: SourceFacts) -> Iterator[Finding]:
             way = (*until_gradients(given_to(apply)), *until_gradients(kept.argument(0)))
             if any(isinstance(part, Operation) and part.operator == "*" for part in way):
                 continue  # they may be scaled by hand
+            unscaled = any(unscales(part) for part in way)
+            if not unscaled and not facts.keras.is_keras3:
+                continue  # nothing is divided
             if may_be_scaled_in(facts, target(gradient)) or _may_scale_elsewhere(facts, apply, gradient):
                 continue
-            help = _help(facts, apply, gradient, unscales=False)
-            fix = _fix(facts, apply, gradient, unscales=False)
-            yield Finding(_message(facts, apply, "wrapper", unscales=False), help, apply.location, fix=fix)
+            help, fix = _help(facts, apply, gradient, unscaled), _fix(facts, apply, gradient, unscaled)
+            yield Finding(_message(facts, apply, "wrapper", unscaled), help, apply.location, fix=fix)
             break
 
 
@@ -167,7 +185,7 @@ def _without_tape(facts: SourceFacts) -> Iterator[Finding]:
         if how is not None and not any(scaled):
             of = receiver_text(facts, apply)
             yield Finding(
-                _message(facts, apply, how, unscales=False),
+                _message(facts, apply, how, unscaled=False),
                 f"Return `{of}.scale_loss(loss)` from the function that JAX differentiates, and the unscaled "
                 "loss with it, using `has_aux=True`."
                 if apply.method == STATELESS_APPLY
@@ -192,11 +210,11 @@ def _parts(facts: SourceFacts, apply: Call, gradient: Call) -> Iterator[Finding]
         )
 
 
-def _fix(facts: SourceFacts, apply: Call, gradient: Call, unscales: bool) -> Fix | None:
+def _fix(facts: SourceFacts, apply: Call, gradient: Call, unscaled: bool) -> Fix | None:
     if gradient.argument(2, "output_gradients") is not None:
         return None
-    title = "Scale the loss" if facts.keras.is_keras3 or unscales else "Scale the loss, unscale the gradients"
-    return unsafe_fix(title, loss_scaled(facts, apply, gradient, unscales))
+    title = "Scale the loss" if facts.keras.is_keras3 or unscaled else "Scale the loss, unscale the gradients"
+    return unsafe_fix(title, loss_scaled(facts, apply, gradient, unscaled))
 
 
 def _may_scale_elsewhere(facts: SourceFacts, apply: Call, gradient: Call) -> bool:
@@ -217,39 +235,36 @@ def _is_given_optimizer(apply: Call, loss: Value | None) -> bool:
     return apply.receiver is not None and any(same_object(value, apply.receiver) for value in given)
 
 
-def _message(facts: SourceFacts, apply: Call, how: str, unscales: bool) -> str:
+def _message(facts: SourceFacts, apply: Call, how: str, unscaled: bool) -> str:
     if how == "factor":
         return (
             "The loss was never scaled, but this optimizer divides the gradients by its `loss_scale_factor`: every "
             "applied gradient is too small by that factor."
         )
-    if facts.keras.is_keras3 or unscales:
-        return (
-            "The loss was never scaled, but the gradients are divided by the loss scale: every applied "
-            f"gradient is {starting_scale_in_words(apply.receiver)} times too small at first."
-        )
+    if facts.keras.is_keras3 or unscaled:
+        return f"{DIVIDED}{starting_scale_in_words(apply.receiver)} times too small at first."
     return (
         "These gradients come from a loss that was never scaled: in float16 those below 3e-08 become zero, and the "
         "LossScaleOptimizer cannot prevent it."
     )
 
 
-def _help(facts: SourceFacts, apply: Call, gradient: Call, unscales: bool) -> str:
+def _help(facts: SourceFacts, apply: Call, gradient: Call, unscaled: bool) -> str:
     of, loss = receiver_text(facts, apply), _name_of_loss(facts, gradient)
     where = "Before that" if is_without_tape(gradient) else "Inside the tape"
     if gradient.argument(2, "output_gradients") is not None:
         where, loss = f"{where} multiply by the `output_gradients` and add up, `loss = tf.reduce_sum(…)`;", "loss"
-    return f"{where} {_what_to_write(of, loss, facts.keras.is_keras3, unscales)}."
+    return f"{where} {_what_to_write(of, loss, facts.keras.is_keras3, unscaled)}."
 
 
-def _what_to_write(of: str, loss: str, is_keras3: bool, unscales: bool = False) -> str:
-    """The lines that scale the loss, and unscale the gradients if they have to and nothing `unscales` them yet."""
+def _what_to_write(of: str, loss: str, is_keras3: bool, unscaled: bool = False) -> str:
+    """The lines that scale the loss, and unscale the gradients if they have to and they are not `unscaled` yet."""
     scale = "scale_loss" if is_keras3 else "get_scaled_loss"
     scaled = f"write `scaled_loss = {of}.{scale}({loss})`,"
-    if is_keras3 or unscales:
+    if is_keras3 or unscaled:
         return f"{scaled} and differentiate `scaled_loss`"
-    unscaled = f"`gradients = {of}.get_unscaled_gradients(gradients)`"
-    return f"{scaled} differentiate `scaled_loss`, and then unscale: {unscaled}"
+    unscale = f"`gradients = {of}.get_unscaled_gradients(gradients)`"
+    return f"{scaled} differentiate `scaled_loss`, and then unscale: {unscale}"
 
 
 def _name_of_loss(facts: SourceFacts, gradient: Call) -> str:
@@ -267,8 +282,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     if not shrinks and (training.model.keras.is_keras3 or not training.model.computes_in_float16):
         return
     yield Finding(
-        "The loss was never scaled, but the gradients are divided by the loss scale: every applied "
-        f"gradient is {training.initial_scale:g} times too small at first.{_step_of_library(training)}"
+        f"{DIVIDED}{training.initial_scale:g} times too small at first.{_step_of_library(training)}"
         if shrinks
         else "The loss was never scaled, although a LossScaleOptimizer applies its gradients: in float16 "
         f"those below 3e-08 become zero.{_step_of_library(training)}",

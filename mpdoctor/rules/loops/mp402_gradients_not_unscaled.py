@@ -56,38 +56,36 @@ keras-team/keras#16552, intel/ipex-llm#7020.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from mpdoctor.facts.causes.scale_dependence import ScaleDependenceFacts
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.training import ScaleDependenceFacts, TrainingFacts
+from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Fix, Severity
-from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
-from mpdoctor.program.values import Value, known, options
+from mpdoctor.program.values import Value, options
 from mpdoctor.semantics.live.fixed_scales import fixed_divisor, fixed_factor
 from mpdoctor.semantics.source.edits.expressions import put_around, unsafe_fix
 from mpdoctor.semantics.source.edits.statements import passed_on
-from mpdoctor.semantics.source.optimizers.applied_scaled import applied_scaled, scaled_twice, unscaled_in_one_arm
-from mpdoctor.semantics.source.optimizers.gradient_sums import (
-    are_weights,
-    holders_of,
-    is_made_from,
-    scaled_gradients_given,
+from mpdoctor.semantics.source.optimizers.applied_scaled import (
+    applied_inside,
+    applied_scaled,
+    scaled_twice,
+    unscaled_in_one_arm,
 )
+from mpdoctor.semantics.source.optimizers.clipping import limits
 from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
-    calls_on_the_way,
     given_to,
     target,
     until_gradients,
 )
 from mpdoctor.semantics.source.optimizers.hand_made_scales import never_divided
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import is_scaled_by
-from mpdoctor.semantics.source.optimizers.scaling import FEWEST, applied_by_its_scaler
+from mpdoctor.semantics.source.optimizers.scaled_sums import sums_applied_scaled
 from mpdoctor.semantics.source.optimizers.wrappers import starting_scale_in_words, wrapped
-from mpdoctor.semantics.source.programs.branches import may_not_run
 from mpdoctor.semantics.source.texts.written import argument_at, expression_written
 from mpdoctor.semantics.wording import place_of, receiver_text, text_at
 
@@ -119,15 +117,27 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             scaling.location,
             fix=_scaled_once(facts, scaling),
         )
-    if not facts.keras.is_keras3:
+    if facts.keras.is_keras3:
+        yield from _never_divided_by_hand(facts)
+    else:
         yield from _never_unscaled(facts)
+
+
+def _never_divided_by_hand(facts: SourceFacts) -> Iterator[Finding]:
+    for apply, wrapper in applied_inside(facts):
+        yield Finding(
+            "These gradients come from the scaled loss and go to the optimizer inside, which does not unscale: "
+            f"every applied gradient is {starting_scale_in_words(wrapper)} times too large.",
+            "Apply them through the LossScaleOptimizer, which unscales, or divide them by its `dynamic_scale` first.",
+            apply.location,
+        )
 
 
 def _never_unscaled(facts: SourceFacts) -> Iterator[Finding]:
     for apply, gradient in applied_scaled(facts):
         yield Finding(
-            "These gradients come from the scaled loss and are applied without unscaling: every applied gradient is "
-            f"{starting_scale_in_words(apply.receiver)} times too large.",
+            "These gradients come from the scaled loss and are applied without unscaling: "
+            + _consequence(apply, until_gradients(given_to(apply))),
             _how_to_unscale(facts, apply, gradient),
             apply.location,
             fix=_unscaled(facts, apply, gradient),
@@ -140,7 +150,7 @@ def _never_unscaled(facts: SourceFacts) -> Iterator[Finding]:
             "Unscale the gradients where the tape gives them, before the `if`.",
             apply.location,
         )
-    for apply in _sums_applied_scaled(facts):
+    for apply in sums_applied_scaled(facts):
         of = receiver_text(facts, apply)
         yield Finding(
             "These variables hold gradients of the scaled loss, and nothing in this file unscales them: "
@@ -159,6 +169,13 @@ def _never_unscaled(facts: SourceFacts) -> Iterator[Finding]:
                 call.location,
                 fix=_loss_as_it_is(facts, call),
             )
+
+
+def _consequence(apply: Call, way: Iterable[Value]) -> str:
+    clip = next((part for part in way if isinstance(part, Call) and limits(part)), None)
+    if clip is not None:
+        return f"`{clip.method}` cuts each of them down to its limit, however small the gradient is."
+    return f"every applied gradient is {starting_scale_in_words(apply.receiver)} times too large."
 
 
 def _how_to_unscale(facts: SourceFacts, apply: Call, gradient: Call) -> str:
@@ -215,42 +232,6 @@ def _loss_as_it_is(facts: SourceFacts, minimize: Call) -> Fix | None:
     scaled = [loss for loss in _losses(facts, minimize) if isinstance(loss, Call) and loss.method == "get_scaled_loss"]
     edit = passed_on(facts, scaled[0].location, 0, "loss") if len(scaled) == 1 else None
     return unsafe_fix("Pass the unscaled loss", edit)
-
-
-def _sums_applied_scaled(facts: SourceFacts) -> Iterator[Call]:
-    """Each call that applies variables in which the gradients of a scaled loss are kept or added up, in a file that
-    never unscales."""
-    if any(word in facts.text for word in UNSCALING):
-        return
-    applying = [
-        call
-        for call in facts.method_calls(*APPLYING)
-        if not may_not_run(facts, call.context) and not calls_on_the_way(call, "get_unscaled_gradients")
-    ]
-    said = set[Location]()
-    for kept in facts.method_calls("assign_add", "assign") if applying else ():
-        holders = holders_of(kept.receiver)
-        holders = () if are_weights(holders) else holders
-        for gradient in scaled_gradients_given(facts, kept) if holders and _keeps_the_size(kept.argument(0)) else ():
-            for apply in applying:
-                if apply.location in said or not _keeps_the_size(given_to(apply)):
-                    continue
-                if is_made_from(given_to(apply), holders) and applied_by_its_scaler(facts, apply, gradient):
-                    said.add(apply.location)
-                    yield apply
-
-
-def _keeps_the_size(gradients: Value | None) -> bool:
-    """Whether nothing on the way multiplies or divides the gradients, but for a small number such as that of steps."""
-    sizes = (
-        part for part in until_gradients(gradients) if isinstance(part, Operation) and part.operator in ("*", "/", "//")
-    )
-    return all(any(_is_small(operand) for operand in part.operands) for part in sizes)
-
-
-def _is_small(value: Value) -> bool:
-    number = known(value)
-    return isinstance(number, int | float) and 1 / FEWEST < number < FEWEST
 
 
 def _losses(facts: SourceFacts, minimize: Call) -> Iterator[Value]:

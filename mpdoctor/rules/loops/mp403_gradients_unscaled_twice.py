@@ -53,7 +53,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.training import ScaleDependenceFacts, TrainingFacts
+from mpdoctor.facts.causes.scale_dependence import ScaleDependenceFacts
+from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import SCALING
 from mpdoctor.program.events import Call, Operation
@@ -73,6 +74,7 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     unscales,
     until_gradients,
 )
+from mpdoctor.semantics.source.optimizers.kept_gradients import kept_gradients
 from mpdoctor.semantics.source.optimizers.scaling import (
     FEWEST,
     applied_by_its_scaler,
@@ -96,13 +98,18 @@ BEFORE = "were already divided by the loss scale once"
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    yield from _beside_the_wrapper(facts) if facts.keras.is_keras3 else _twice_in_the_program(facts)
+    if facts.keras.is_keras3:
+        yield from _beside_the_wrapper(facts)
+    else:
+        yield from _twice_in_the_program(facts)
+        yield from _before_and_behind_variables(facts)
 
 
 def _beside_the_wrapper(facts: SourceFacts) -> Iterator[Finding]:
     """Keras 3: a division by hand between the tape and the apply call that divides as well."""
     numbers = initial_scales(facts)
-    for apply, gradient in applied_gradients(facts):
+    kept = ((apply, gradient, (*before, *behind)) for apply, gradient, before, behind in kept_gradients(facts))
+    for apply, gradient, ways in (*((*pair, None) for pair in applied_gradients(facts)), *kept):
         if not _scaled_once(facts, target(gradient)) or not applied_by_its_scaler(facts, apply, gradient):
             continue
         factor = factor_of(apply.receiver)
@@ -110,7 +117,8 @@ def _beside_the_wrapper(facts: SourceFacts) -> Iterator[Finding]:
         if factor is not None:
             small = f"{factor:.15g} times too small"
         its_own = (factor,) if factor is not None and factor >= FEWEST else ()
-        for division in _divisions_by_hand(facts, apply, gradient, (*numbers, *its_own)):
+        ways = _ways(apply, gradient) if ways is None else ways
+        for division in _divisions_by_hand(facts, ways, (*numbers, *its_own)):
             yield Finding(
                 f"These gradients are divided by the loss scale here and again by `{apply.method}`: every applied "
                 f"gradient is {small}.",
@@ -128,9 +136,13 @@ def _fix(facts: SourceFacts, division: Value) -> Fix | None:
     return unsafe_fix("Delete the division", left_operand_kept(facts, division.location, "/"))
 
 
-def _divisions_by_hand(facts: SourceFacts, apply: Call, gradient: Call, numbers: tuple[float, ...]) -> Iterator[Value]:
-    """The divisions by the loss scale between the tape and the apply call, unless something multiplies by it again."""
-    ways = [origin for origin in until_gradients(given_to(apply)) if holds_gradient(origin, gradient)]
+def _ways(apply: Call, gradient: Call) -> tuple[Value, ...]:
+    """What holds the gradients between the tape and the apply call."""
+    return tuple(origin for origin in until_gradients(given_to(apply)) if holds_gradient(origin, gradient))
+
+
+def _divisions_by_hand(facts: SourceFacts, ways: tuple[Value, ...], numbers: tuple[float, ...]) -> Iterator[Value]:
+    """The divisions by the loss scale on the way, unless something multiplies by it again."""
     if any(multiplied_by_scale(part, numbers) for way in ways for part in with_mapped(facts, way)):
         return
     for way in ways:
@@ -161,6 +173,20 @@ def _twice_in_the_program(facts: SourceFacts) -> Iterator[Finding]:
             first.location if is_first else unscaling.location,
             fix=_fix(facts, first if is_first else unscaling),
         )
+
+
+def _before_and_behind_variables(facts: SourceFacts) -> Iterator[Finding]:
+    """Keras 2: gradients that are unscaled before variables keep them, and again behind those."""
+    for _, _, before, behind in kept_gradients(facts):
+        again = next((part for part in behind if unscales(part)), None)
+        if again is not None and any(unscales(part) or divided_by_scale(part) for part in before):
+            yield Finding(
+                f"These gradients {BEFORE}: every applied gradient is {starting_scale_in_words(again.receiver)} times "
+                "too small at first.",
+                f"Unscale once: keep one `{UNSCALING}` and delete the other.",
+                again.location,
+                fix=_fix(facts, again),
+            )
 
 
 def _is_of_loss_scaled_twice(facts: SourceFacts, unscaling: Value) -> bool:

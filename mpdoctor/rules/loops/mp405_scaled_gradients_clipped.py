@@ -74,11 +74,14 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     unscales,
     until_gradients,
 )
+from mpdoctor.semantics.source.optimizers.kept_gradients import kept_gradients
 from mpdoctor.semantics.source.optimizers.scaling import (
     applied_by_its_scaler,
+    divided_by_scale,
     holds_gradient,
     is_of_scaled_loss,
     with_mapped,
+    wrapper_of_scale,
 )
 from mpdoctor.semantics.source.optimizers.wrappers import starting_scale_in_words, wrapped
 from mpdoctor.semantics.source.programs.branches import may_not_run
@@ -87,6 +90,7 @@ from mpdoctor.semantics.wording import text_at
 SEVERITY = Severity.ERROR
 NEVER_RAISES = True
 FIXES = ("unsafe",)
+STILL = "that are still multiplied by the loss scale"
 EXPLAINS = {"MP912": "model"}
 CONFIRMED_LIVE = True
 
@@ -95,16 +99,14 @@ CONFIRMED_LIVE = True
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    yield from _clipped_before_division(facts)
     clipped = _clipped_before_apply(facts) if facts.keras.is_keras3 else _clipped_before_unscaling(facts)
     for clip, unscaling, gradient in clipped:
         scale = starting_scale_in_words(unscaling.receiver)
         if isinstance(clip, Operation) or not limits(clip):
             yield _cut_by_hand(facts, clip, unscaling, scale)
             continue
-        problem = (
-            f"`{clip.method}` clips gradients that are still multiplied by the loss scale, so its limit is {scale} "
-            "times too low"
-        )
+        problem = f"`{clip.method}` clips gradients {STILL}, so its limit is {scale} times too low"
         if facts.keras.is_keras3:
             fix = _given_to_inner(facts, clip, unscaling)
             scaled = with_scaled_limits(facts, clip, unscaling) if fix is None else None
@@ -130,9 +132,28 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             )
 
 
+def _clipped_before_division(facts: SourceFacts) -> Iterator[Finding]:
+    """Gradients that are clipped before the program itself divides them by the loss scale."""
+    for apply, gradient in applied_gradients(facts):
+        if facts.keras.is_keras3 and applied_by_its_scaler(facts, apply, gradient):
+            continue
+        parts = list(until_gradients(given_to(apply)))
+        divisions = [part for part in parts if divided_by_scale(part, ())]
+        for clip in _clips_scaled(facts, given_to(apply), gradient) if divisions else ():
+            behind = [part for part in divisions if any(inner is clip for inner in until_gradients(part))]
+            if behind and isinstance(clip, Call) and limits(clip):
+                yield Finding(
+                    f"`{clip.method}` clips gradients {STILL}, so its limit is "
+                    f"{starting_scale_in_words(wrapper_of_scale(behind[0]))} times too low: they are divided by it "
+                    "only afterwards.",
+                    "Move this line after the division.",
+                    clip.location,
+                )
+
+
 def _cut_by_hand(facts: SourceFacts, cut: Call | Operation, unscaling: Call, scale: str) -> Finding:
     """The finding for clipping that the program does by arithmetic of its own."""
-    still = "while they are still multiplied by the loss scale"
+    still = f"while they are {STILL.removeprefix('that are ')}"
     if isinstance(cut, Call) and is_bound(cut):
         problem = f"`{cut.method}` clips gradients {still}, so its limit is {scale} times too low"
         argument, otherwise = "clipvalue", "multiply the limits"
@@ -178,6 +199,10 @@ def _clipped_before_apply(facts: SourceFacts) -> Iterator[tuple[Call | Operation
     for apply, gradient in applied_gradients(facts):
         if applied_by_its_scaler(facts, apply, gradient):
             yield from ((clip, apply, gradient) for clip in _clips_scaled(facts, given_to(apply), gradient))
+    for apply, gradient, before, behind in kept_gradients(facts):
+        if applied_by_its_scaler(facts, apply, gradient):
+            clips = _clips_among(facts, (*before, *behind), gradient)
+            yield from ((clip, apply, gradient) for clip in clips)
 
 
 def _clipped_before_unscaling(facts: SourceFacts) -> Iterator[tuple[Call | Operation, Call, Call]]:
@@ -187,6 +212,18 @@ def _clipped_before_unscaling(facts: SourceFacts) -> Iterator[tuple[Call | Opera
         for value in until_gradients(given) if not may_not_run(facts, unscaling.context) else ():
             if isinstance(value, Call) and is_gradient_call(value):
                 yield from ((clip, unscaling, value) for clip in _clips_scaled(facts, given, value))
+    for _, gradient, before, behind in kept_gradients(facts):
+        for unscaling in filter(unscales, behind):
+            ways = (*before, *(part for part in until_gradients(unscaling.argument(0)) if part in behind))
+            yield from ((clip, unscaling, gradient) for clip in _clips_among(facts, ways, gradient))
+
+
+def _clips_among(facts: SourceFacts, ways: tuple[Value, ...], gradient: Call) -> Iterator[Call]:
+    """The calls that clip gradients on their way through variables, while those hold scaled ones."""
+    if not any(unscales(part) or divided_by_scale(part) for part in ways) and is_of_scaled_loss(facts, gradient):
+        for part in ways:
+            if isinstance(part, Call) and not may_not_run(facts, part.context) and _clips_without_scale(part):
+                yield part
 
 
 def _clips_scaled(facts: SourceFacts, value: Value | None, gradient: Call) -> Iterator[Call | Operation]:

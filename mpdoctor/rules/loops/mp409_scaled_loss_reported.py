@@ -71,7 +71,7 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     unscales,
     until_gradients,
 )
-from mpdoctor.semantics.source.optimizers.scaled_losses import converted, gradients_of_loss, scaling_of
+from mpdoctor.semantics.source.optimizers.scaled_losses import converted, gradients_of_loss, scaling_of, summands
 from mpdoctor.semantics.source.optimizers.scaling import divided_by_scale, multiplies_loss
 from mpdoctor.semantics.source.optimizers.wrappers import is_fixed, starting_scale
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
@@ -113,7 +113,10 @@ def _losses_returned(facts: SourceFacts, scaled: list[Call], gradients: list[Cal
 def _loss_logged(logged: Iterable[Value], log: Call, scaled: list[Call], gradients: list[Call]) -> Call | None:
     """The first scaled loss of which the program takes a gradient, and of which nobody asks for the scaled one."""
     logged_losses = (
-        loss for value in logged if (loss := scaling_of(value, scaled)) and not _asks_its_caller(loss, log)
+        loss
+        for value in logged
+        for part in summands(value)
+        if (loss := scaling_of(part, scaled)) and not _asks_its_caller(loss, log)
     )
     losses = (loss for loss in logged_losses if not exclude_each_other(loss.context, log.context))
     return next((loss for loss in losses if gradients_of_loss(loss, gradients)), None)
@@ -126,7 +129,8 @@ def _returned(facts: SourceFacts, scaled: list[Call]) -> Iterator[tuple[Call, Re
     unscaled = {id(loss) for call in scaled for loss in options(call.argument(0))}
     for returned in facts.returns:
         values = list(values_shown(returned.value))
-        scalings = (loss for value in values if (loss := scaling_of(value, scaled)))
+        shown = (part for value in values for part in summands(value))
+        scalings = (loss for part in shown if (loss := scaling_of(part, scaled)))
         losses = [loss for loss in scalings if not exclude_each_other(loss.context, returned.context)]
         if not losses or any(id(value) in unscaled for value in values):
             continue

@@ -14,6 +14,7 @@ from mpdoctor.program.policy_settings import policies_set_by
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Instance, Parameter
 from mpdoctor.program.values import Api, Attribute, Value, known, options, walk
+from mpdoctor.semantics.source.layers.given_policies import policies_given
 from mpdoctor.semantics.source.layers.later_inputs import lambda_layers
 from mpdoctor.semantics.source.programs.running_functions import functions_around, runs_as_added_loss, surrounding
 
@@ -283,7 +284,7 @@ def policies_made_with(
     if outer is not None:
         return () if outer in inside else tuple(policies_of_instances(facts, outer, (*inside, outer)))
     if given is not None and known(given) is not None:
-        return policies_named(given)
+        return policies_given(facts, given)
     if call.open and given is None:
         return ()
     policies = facts.policies_of_program_at(call)

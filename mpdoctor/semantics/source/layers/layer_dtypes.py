@@ -11,7 +11,6 @@ from collections.abc import Iterable
 
 from mpdoctor.facts.half_dtypes import HALF, SIXTEEN_BITS
 from mpdoctor.program.dtypes.dtype_names import is_policy_in_force
-from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.policy_settings import UNSURE, PolicyName
@@ -23,6 +22,7 @@ from mpdoctor.semantics.source.layers.call_dtypes import (
     policies_made_with,
     policies_of_instances,
 )
+from mpdoctor.semantics.source.layers.given_policies import policies_given
 
 
 class LayerDtypes:
@@ -42,8 +42,10 @@ class LayerDtypes:
         """The dtype in which a built-in layer computes, by its own `dtype` or by the policy in force where it is
         made."""
         given = layer.keyword("dtype")
-        if given is not None and known(given) is not None and not is_policy_in_force(given):
-            return sixteen_bits_of(policies_named(given))
+        if given is not None and known(given) is not None:
+            policies = policies_given(self.facts, given)
+            if policies or not is_policy_in_force(given):
+                return sixteen_bits_of(policies)
         outer = layer_whose_policy_it_is(given)
         if outer is not None:
             return sixteen_bits_of(self.policies_of(outer))
@@ -52,14 +54,14 @@ class LayerDtypes:
         inner = layer.argument(0, "layer")
         if is_call_of(layer, "keras.layers.TimeDistributed", "keras.layers.Bidirectional"):
             return self.of_layer(inner) if isinstance(inner, Call) else None
-        policies = self.facts.policies_at(layer)
-        named = [policy for policy in policies if isinstance(policy, str)]
+        in_force = self.facts.policies_at(layer)
+        named = [policy for policy in in_force if isinstance(policy, str)]
         if not named and self.facts.assume_mixed:
             return "float16"
         owner = layer.context.owner
-        if not named and UNSURE in policies and owner is not None and owner.is_layer:
+        if not named and UNSURE in in_force and owner is not None and owner.is_layer:
             return sixteen_bits_of(self.policies_of(owner))
-        return dtype_under(policies)
+        return dtype_under(in_force)
 
 
 def dtype_under(policies: tuple[PolicyName, ...]) -> str | None:

@@ -7,12 +7,13 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.api_names import is_network, public_name
 from mpdoctor.knowledge.layer_kinds import HANDING_ON, OUTPUT_IN_COMPUTE_DTYPE
 from mpdoctor.program.dtypes.layer_results import gives_what_its_base_gives
-from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.policy_settings import UNSURE
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Value, is_api, known
+from mpdoctor.semantics.source.layers.call_dtypes import layer_whose_policy_it_is, policies_of_instances
+from mpdoctor.semantics.source.layers.given_policies import policies_given
 
 WRAPPED_LAYER = ("keras.layers.TimeDistributed", "keras.layers.Bidirectional")
 
@@ -31,8 +32,11 @@ def sixteen_bit_output(facts: SourceFacts, layer: Call) -> str | None:
     is_certain = is_application(layer) or answers_in_compute_dtype(layer, facts.keras)
     if not is_certain and isinstance(layer.callee, Api):
         return None
+    outer = layer_whose_policy_it_is(given)
+    if outer is not None:
+        return sixteen_bits(tuple(sorted(policies_of_instances(facts, outer))))
     if given is not None and known(given) is not None:
-        return sixteen_bits(policies_named(given))
+        return sixteen_bits(policies_given(facts, given))
     policies = facts.policies_at(layer)
     if facts.assume_mixed and all(policy in (None, UNSURE) for policy in policies):
         return "float16"

@@ -11,6 +11,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Attribute, Collection, Item, Known, Value, known, options
 from mpdoctor.semantics.source.function_names import function_named, functions_called
 from mpdoctor.semantics.source.numbers.constants import numbers_from_value
+from mpdoctor.semantics.source.numbers.signs import is_at_most_one
 from mpdoctor.semantics.source.numbers.value_bounds import bound_of
 from mpdoctor.semantics.source.programs.losses_and_metrics import WITH_LOGITS, is_loss_function, is_loss_object
 
@@ -254,7 +255,7 @@ def _is_bounded(value: Value, depth: int = 0) -> bool:
                 return True
             if depth < 6 and any(_is_bounded(operand, depth + 1) for operand in option.operands):
                 return True
-        if function_named(option) in BOUNDED or _is_of_one_sign(option):
+        if function_named(option) in BOUNDED or _is_of_one_sign(option) or is_at_most_one(option):
             return True
         if depth < 6 and isinstance(option, Item) and _is_bounded(option.of, depth + 1):
             return True

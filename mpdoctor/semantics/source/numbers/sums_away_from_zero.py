@@ -12,7 +12,6 @@ from mpdoctor.semantics.source.operands.value_parts import first_argument, opene
 
 _ADDING_UP = ("reduce_sum", "reduce_mean", "sum", "mean")
 _BETWEEN_MINUS_ONE_AND_ONE = ("tanh", "sigmoid", "softmax", "sin", "cos", "softsign")
-_WHOLE_SUMS = ("reduce_sum", "sum")
 _SAME_NUMBERS = ("cast", "identity", "stop_gradient")
 _TAKING = ("take_along_axis", "gather")
 _CHOOSING_LARGEST = ("top_k", "argmax")
@@ -58,8 +57,8 @@ def _is_below_its_largest(value: Value, along: Value | None) -> bool:
 
 
 def _adds_up_probabilities(value: Value) -> bool:
-    """Whether it is a sum over the last axis, or over all, of a softmax over the last axis, or of its largest."""
-    if not isinstance(value, Call) or function_named(value) not in _WHOLE_SUMS or not _is_over_last(value):
+    """Whether it is a sum or mean over the last axis, or over all, of a softmax over that axis, or of its largest."""
+    if not isinstance(value, Call) or function_named(value) not in _ADDING_UP or not _is_over_last(value):
         return False
     added = list(_uncast(first_argument(value)))
     return bool(added) and all(_is_softmax(part) or _are_largest_of_softmax(part) for part in added)

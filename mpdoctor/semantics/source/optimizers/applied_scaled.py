@@ -11,8 +11,8 @@ from mpdoctor.program.dtypes.dtype_names import GLOBAL_POLICY
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Either, Value, is_api, known, options
-from mpdoctor.semantics.source.optimizers.clipping import CLIPPING
+from mpdoctor.program.values import Attribute, Either, Value, is_api, known, options
+from mpdoctor.semantics.source.optimizers.clipping import CLIPPING, limits
 from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
     calls_on_the_way,
@@ -23,9 +23,17 @@ from mpdoctor.semantics.source.optimizers.gradients import (
 )
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import is_scaled_by
 from mpdoctor.semantics.source.optimizers.resized_gradients import unscaled_on_the_way
-from mpdoctor.semantics.source.optimizers.scaling import applied_by_its_scaler, products_with_scale, scales
+from mpdoctor.semantics.source.optimizers.scaling import (
+    applied_by_its_scaler,
+    is_of_scaled_loss,
+    products_with_scale,
+    scales,
+)
+from mpdoctor.semantics.source.optimizers.wrappers import wrapped
 from mpdoctor.semantics.source.programs.attribute_access import same_object
 from mpdoctor.semantics.source.programs.branches import depends_on_no_more
+
+INNER = "inner_optimizer"
 
 
 def applied_scaled(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
@@ -35,6 +43,25 @@ def applied_scaled(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
             continue
         if not calls_on_the_way(apply, "get_unscaled_gradients") and not unscaled_on_the_way(facts, apply, gradient):
             yield apply, gradient
+
+
+def applied_inside(facts: SourceFacts) -> Iterator[tuple[Call, Value]]:
+    """(the apply call, the LossScaleOptimizer) where the optimizer inside applies the gradients of a loss that the
+    outer one scaled, as they are (Keras 3)."""
+    for apply, gradient in applied_gradients(facts):
+        wrapper = _wrapper_around(facts, apply)
+        if wrapper is None or unscaled_on_the_way(facts, apply, gradient) or not is_of_scaled_loss(facts, gradient):
+            continue
+        if not any(limits(part) for part in until_gradients(given_to(apply))):
+            yield apply, wrapper
+
+
+def _wrapper_around(facts: SourceFacts, apply: Call) -> Value | None:
+    """The LossScaleOptimizer of `optimizer.inner_optimizer.apply(…)`."""
+    for option in options(apply.receiver):
+        if isinstance(option, Attribute) and option.name == INNER and wrapped(facts, option.of, apply):
+            return option.of
+    return None
 
 
 def unscaled_in_one_arm(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:

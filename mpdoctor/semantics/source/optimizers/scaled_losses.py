@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.values import Api, Collection, Earlier, Known, Value, known, options
@@ -68,6 +70,15 @@ def _added_up(value: Value) -> Value | None:
         return None
     added = [operand for operand in choices[0].operands if not _is_carried(operand)]
     return added[0] if len(added) == 1 and len(choices[0].operands) == 2 else None
+
+
+def summands(value: Value, left: int = 4) -> Iterator[Value]:
+    """The value, and what `loss + other` adds: of a sum that one of them leaves N times too large."""
+    yield value
+    if left and isinstance(value, Operation) and value.operator == "+" and len(value.operands) == 2:
+        for operand in value.operands:
+            for option in options(operand):
+                yield from summands(option, left - 1)
 
 
 def _is_carried(value: Value) -> bool:

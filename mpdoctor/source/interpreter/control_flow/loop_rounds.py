@@ -14,6 +14,7 @@ from mpdoctor.source.syntax_nodes import extends_list, nodes_in
 MOST_CALLED_IN_TURN = 6  # elements that a loop goes through one by one
 MOST_SET_IN_TURN = 40  # of a loop that does nothing but set an attribute for each
 _NOT_BUILDING = (ast.With, ast.AsyncWith, ast.For, ast.AsyncFor, ast.While)
+_SETTING_POLICY = ("set_global_policy", "set_dtype_policy", "set_policy")
 _FILLING = ("append", "extend", "insert")
 
 
@@ -35,6 +36,8 @@ class LoopBody:
         `model.add(layer)`. Not where it trains, or goes round in another loop.
     fills_list
         Fills a list with objects that it makes, `blocks.append(Dense(width))`, and does nothing of the above.
+    sets_policy
+        Makes the element the global policy: behind the loop the last one is in force.
     """
 
     calls_each: bool = False
@@ -43,6 +46,7 @@ class LoopBody:
     sets_each: bool = False
     chooses_layer: bool = False
     fills_list: bool = False
+    sets_policy: bool = False
 
 
 def rounds_in_turn(node: ast.For | ast.AsyncFor, iterable: Value, location: Location) -> tuple[Value, ...]:
@@ -56,7 +60,7 @@ def rounds_in_turn(node: ast.For | ast.AsyncFor, iterable: Value, location: Loca
         return in_turn if body.sets_each else ()
     if isinstance(iterable, Call) and is_api(iterable.callee, "builtins.range"):
         return in_turn if body.names_attribute or body.chooses_layer else ()
-    is_decided = body.names_attribute or body.chooses_layer or body.fills_list or body.sets_each
+    is_decided = body.names_attribute or body.chooses_layer or body.fills_list or body.sets_each or body.sets_policy
     return in_turn if is_decided or _are_called(body, in_turn) else ()
 
 
@@ -104,7 +108,21 @@ def _read_body(node: ast.For | ast.AsyncFor) -> LoopBody:
         sets_each=_sets_each(node),
         chooses_layer=builds and any(_decides(inner, derived) for inner in inside),
         fills_list=builds and any(map(_fills_list, inside)),
+        sets_policy=not _tries(inside) and any(_sets_policy(inner, names) for inner in inside),
     )
+
+
+def _tries(inside: list[ast.AST]) -> bool:
+    """Whether the loop may be one that looks for the first policy that does not raise."""
+    return any(isinstance(inner, ast.Try) and inner.handlers for inner in inside)
+
+
+def _sets_policy(node: ast.AST, names: set[str]) -> bool:
+    """Whether it is `set_global_policy(name)` or `set_global_policy(Policy(name))`, of the element of a loop."""
+    if not isinstance(node, ast.Call) or len(node.args) != 1:
+        return False
+    function = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    return function in _SETTING_POLICY and _speaks_of(node.args[0], names)
 
 
 def _names_attribute(node: ast.AST) -> bool:
