@@ -92,7 +92,9 @@ def is_tensor(facts: SourceFacts, parameter: Parameter) -> bool:
     with a tensor there, or it is the states of a recurrent cell."""
     if not parameter.is_of_call or parameter.index < 2 or id(parameter) in _used_as_tensors(facts):
         return True
-    return _is_state_of_cell(parameter) or any(_is_float_tensor(facts, handed) for handed in given_in_calls(facts, parameter))
+    return _is_state_of_cell(parameter) or any(
+        _is_float_tensor(facts, handed) for handed in given_in_calls(facts, parameter)
+    )
 
 
 def _is_state_of_cell(parameter: Parameter) -> bool:
