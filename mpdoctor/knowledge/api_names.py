@@ -54,6 +54,11 @@ SYNONYMS = {
     "keras.Metric": "keras.metrics.Metric",
     "keras.saving.load_model": "keras.models.load_model",
     "keras.saving.save_model": "keras.models.save_model",
+    **{
+        f"keras.{place}.{name}": f"keras.{place}.{name.lower()}"  # functions, though their names begin as a class's do
+        for place in ("losses", "metrics")
+        for name in ("KLD", "MAE", "MAPE", "MSE", "MSLE")
+    },
     "tensorflow.half": "tensorflow.float16",
     "tensorflow.double": "tensorflow.float64",
     "numpy.half": "numpy.float16",

@@ -89,10 +89,19 @@ def _calls_of_own_layers(facts: SourceFacts) -> tuple[tuple[Call, ClassFacts], .
 def is_tensor(facts: SourceFacts, parameter: Parameter) -> bool:
     """Whether a parameter of `call()` is a tensor: the first is; another may as well be a number (`dim`, `theta`),
     unless it is asked for its shape, or a layer or a function of tensors is given it, or the program calls such a layer
-    with a tensor there."""
+    with a tensor there, or it is the states of a recurrent cell."""
     if not parameter.is_of_call or parameter.index < 2 or id(parameter) in _used_as_tensors(facts):
         return True
-    return any(_is_float_tensor(facts, handed) for handed in given_in_calls(facts, parameter))
+    return _is_state_of_cell(parameter) or any(
+        _is_float_tensor(facts, handed) for handed in given_in_calls(facts, parameter)
+    )
+
+
+def _is_state_of_cell(parameter: Parameter) -> bool:
+    """Whether it is what keras.layers.RNN hands on from step to step, in the dtype of the cell."""
+    owner = parameter.function.owner if parameter.function is not None else None
+    lineage = owner.lineage() if owner is not None and parameter.index == 2 else ()
+    return any("state_size" in above.body_names or "state_size" in above.attributes for above in lineage)
 
 
 def _is_float_tensor(facts: SourceFacts, value: Value) -> bool:

@@ -35,6 +35,7 @@ CROSS_ENTROPIES = tuple(
     for place in ("ops", "backend")
     for kind in ("binary", "categorical", "sparse_categorical")
 )
+DISTRIBUTING = ("experimental_distribute_dataset", "distribute_dataset")  # a strategy's methods, given a pipeline
 HUBER = ("keras.losses.huber", "keras.losses.huber_loss", "keras.losses.Huber", "keras.metrics.huber")
 Dtypes = Callable[["Value | None"], "str | None"]
 Returned = Callable[[FunctionFacts], "str | None"]
@@ -130,16 +131,19 @@ def is_of_the_data(value: Value) -> bool:
         function = value.function
         is_step = function is not None and function.name in STEPS and function.owner is not None
         return is_step and value.index == 1  # fit(x) hands over the tensor itself
+    if isinstance(value, Call) and value.method == "get_next" and is_call_of(value.receiver, "builtins.iter"):
+        assert isinstance(value.receiver, Call)
+        is_part, value = True, value.receiver.argument(0) or value
     if isinstance(value, Call) and is_part:
         return value.method == "unpack_x_y_sample_weight" or _is_pipeline(value)
     return False
 
 
-def _is_pipeline(value: Value) -> bool:
+def _is_pipeline(value: Value | None) -> bool:
     while isinstance(value, Call) and isinstance(value.callee, Attribute):
         if value.callee.name == "as_numpy_iterator":
             return False
-        value = value.callee.of
+        value = value.argument(0) if value.callee.name in DISTRIBUTING else value.callee.of
         if isinstance(value, Call) and isinstance(value.callee, Api) and value.callee.name.startswith("builtins."):
             return False
     return (

@@ -48,10 +48,11 @@ def next_of(args: tuple[Value, ...], location: Location) -> Value | None:
     if not args:
         return None
     given = args[0]
-    if isinstance(given, Call) and is_api(given.callee, "builtins.iter") and len(given.args) == 1:
+    is_iterator = isinstance(given, Call) and is_api(given.callee, "builtins.iter") and len(given.args) == 1
+    if isinstance(given, Call) and is_iterator:
         given = given.args[0]
     held = contents_of(given)
-    return joined((element_of(held, location), *args[1:2])) if isinstance(held, Collection) else None
+    return joined((element_of(held, location), *args[1:2])) if is_iterator or isinstance(held, Collection) else None
 
 
 def one_of(args: tuple[Value, ...], location: Location) -> Value | None:
