@@ -318,6 +318,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp403/flagged_sums_in_variables mp403/flagged_sums_in_variables_keras2
         mp405/clean_clipped_behind_the_division_by_hand mp405/clean_sums_clipped_at_a_scaled_limit
         mp405/flagged_divided_by_hand mp405/flagged_divided_by_hand_keras2 mp405/flagged_sums_in_variables
+        mp307/flagged_taken_out_of_the_other_wrapper
         mp309/clean_asked_under_bfloat16 mp309/flagged_asked_under_bfloat16
         mp201/clean_cast_to_the_labels_dtype mp201/flagged_cast_to_the_outputs_dtype
         mp402/flagged_unscaled_to_clip mp402/clean_unscaled_to_clip mp403/clean_unscaled_in_one_of_two_ifs

@@ -230,6 +230,9 @@ class _Dtypes:
         if dtypes == {"float32", None} and value.operator in _ARITHMETIC:
             unknown = (operand for operand in met if self.of(operand, depth) is None)
             return None if any(self._may_be_autocast(operand, depth) for operand in unknown) else "float32"
+        if dtypes == {AUTOCAST, None} and value.operator in _ARITHMETIC and self.keras is not None:
+            # Keras 2's weights are read in 16 bits, and no tensor of another dtype meets them; Keras 3's promote
+            return None if self.keras.is_keras3 else AUTOCAST
         dtype = agreed(dtypes)
         return None if value.operator == "/" and dtype is not None and "int" in dtype else dtype
 

@@ -60,7 +60,7 @@ from mpdoctor.program.events import Call, Return
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
-from mpdoctor.program.values import Item, Value, known, options, walk
+from mpdoctor.program.values import Collection, Item, Value, known, options, walk
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_losses import named_apart
 from mpdoctor.semantics.source.edits.statements import statement_at
@@ -132,11 +132,23 @@ def _returned(facts: SourceFacts, scaled: list[Call]) -> Iterator[tuple[Call, Re
         shown = (part for value in values for part in summands(value))
         scalings = (loss for part in shown if (loss := scaling_of(part, scaled)))
         losses = [loss for loss in scalings if not exclude_each_other(loss.context, returned.context)]
-        if not losses or any(id(value) in unscaled for value in values):
+        told = [value for value in values if not _is_the_other_arm(value, returned.value, losses)]
+        if not losses or any(id(value) in unscaled for value in told):
             continue
         gradients = until_gradients(returned.value, lambda part: part in scaled or _is_norm(part))
         if not any(is_gradient_call(part) for part in gradients) or _is_by_itself(facts, returned, scaled):
             yield from ((loss, returned) for loss in losses)
+
+
+def _is_the_other_arm(value: Value, returned: Value | None, losses: list[Call]) -> bool:
+    """Whether a function returns this value instead of a scaled loss, not beside it: `scaled if is_mixed else loss`."""
+    waiting = [returned]
+    for whole in waiting:
+        arms = options(whole)
+        if len(arms) > 1 and any(arm is value for arm in arms):
+            return any(arm is loss for arm in arms for loss in losses)
+        waiting += [item for arm in arms if isinstance(arm, Collection) for item in arm.items]
+    return False
 
 
 def _is_by_itself(facts: SourceFacts, returned: Return, scaled: list[Call]) -> bool:

@@ -48,10 +48,10 @@ from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Value
+from mpdoctor.program.values import Attribute, Value
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, unsafe_fix
 from mpdoctor.semantics.source.optimizers.wrapper_arguments import problem_in_keras2
-from mpdoctor.semantics.source.optimizers.wrappers import wrappings
+from mpdoctor.semantics.source.optimizers.wrappers import wrapped, wrappings
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
 from mpdoctor.semantics.source.programs.running_functions import functions_around
 from mpdoctor.semantics.source.texts.written import argument_text
@@ -67,7 +67,7 @@ HELP = "Make one optimizer for each, or compile again with `model.optimizer`, wh
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     used: list[tuple[Call, Call]] = []
     for wrapping, inside in sorted(wrappings(facts), key=lambda pair: pair[0].order):
-        inner = _optimizer_made(inside)
+        inner = _optimizer_made(facts, wrapping, inside)
         if inner is None or not _surely_wraps(wrapping, inner):
             continue
         before = [call for call, other in used if other is inner and _both_happen(facts, call, wrapping)]
@@ -111,9 +111,13 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
         )
 
 
-def _optimizer_made(inside: tuple[Value, ...]) -> Call | None:
-    """The call that makes the wrapped optimizer, where that is one optimizer."""
+def _optimizer_made(facts: SourceFacts, wrapping: Call, inside: tuple[Value, ...]) -> Call | None:
+    """The call that makes the wrapped optimizer, where that is one optimizer; also where it is taken out of another
+    wrapper, as `other.inner_optimizer`."""
     made = inside[0] if len(inside) == 1 else None
+    if isinstance(made, Attribute) and made.name == "inner_optimizer":
+        behind = wrapped(facts, made.of, wrapping)
+        made = behind[0] if len(behind) == 1 else None
     return made if isinstance(made, Call) and made.method[:1].isupper() else None
 
 

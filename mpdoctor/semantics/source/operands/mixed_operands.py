@@ -141,7 +141,8 @@ def _half_dtypes_of_autocast(facts: SourceFacts, value: Value, context: Context)
     parameters = [part for part in behind if isinstance(part, Parameter) and not is_number(part)]
     if not _is_inside_a_layer(facts, value, context, parameters):
         return ()
-    if not all(is_tensor(facts, parameter) for parameter in parameters):
+    told = (parameter for parameter in parameters if facts.dtype_at(parameter, context) is not None)
+    if not all(is_tensor(facts, parameter) for parameter in told):
         return ()
     made = [part for part in behind if isinstance(part, Call) and _has_weights(part)]
     outside = [policies_made_with(facts, layer, None) for layer in made if is_of_the_file(facts, layer.context)]

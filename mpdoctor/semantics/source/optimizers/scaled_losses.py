@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import is_call_of
-from mpdoctor.program.values import Api, Collection, Earlier, Known, Value, known, options
+from mpdoctor.program.values import Api, Attribute, Collection, Earlier, Known, Value, known, options
 from mpdoctor.semantics.source.optimizers.gradients import target
 from mpdoctor.semantics.source.optimizers.scaling import FEWEST, PASSING_ON, divided_by_scale
 
@@ -53,8 +53,9 @@ def _without_factor(value: Value) -> Value:
 
 
 def _is_small(factor: Value) -> bool:
+    is_count = isinstance(factor, Attribute) and factor.name == "num_replicas_in_sync"
     number = known(factor)
-    return isinstance(number, (int, float)) and 1 / FEWEST < number < FEWEST
+    return is_count or (isinstance(number, (int, float)) and 1 / FEWEST < number < FEWEST)
 
 
 def _is_mean(quotient: Operation) -> bool:
