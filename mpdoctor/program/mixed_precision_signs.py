@@ -12,7 +12,6 @@ from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call, Use
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.policy_settings import SET_FLOATX, SET_POLICY, policies_set_by
-from mpdoctor.program.tests_of_a_project import is_test
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Api
 
@@ -121,7 +120,8 @@ def _is_floatx_of_a_test(setting: Call, calls: Iterable[Call]) -> bool:
     if not run or not isinstance(setting.callee, Api) or not setting.callee.is_(SET_FLOATX):
         return False
     of_run = [call for call in calls if call.context.run == run]
-    return is_test(of_run[0].context.function) and not any(map(_makes_layer, of_run))
+    function = of_run[0].context.function
+    return function is not None and function.is_test and not any(map(_makes_layer, of_run))
 
 
 def _is_never_reached(setting: Call, calls: Iterable[Call]) -> bool:

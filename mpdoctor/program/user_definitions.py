@@ -116,6 +116,16 @@ class FunctionFacts:
             function = function.enclosing
         return None if function is None else function.owner
 
+    @property
+    def is_test(self) -> bool:
+        """Whether it is a test, or what the tests of a class share, by the names that unittest and pytest know them by.
+        A model's `test_step` is none."""
+        if self.owner is not None and self.owner.kind is not None:
+            return False
+        if self.name.startswith("test") or (self.owner is not None and self.owner.holds_tests):
+            return True
+        return self.enclosing is not None and self.enclosing.is_test
+
 
 @dataclass(frozen=True, eq=False)
 class ClassFacts:
@@ -204,6 +214,12 @@ class ClassFacts:
             if name in ancestor.as_inherited:
                 return ancestor.as_inherited[name]
         return None
+
+    @property
+    def holds_tests(self) -> bool:
+        """Whether it is a TestCase, or has tests for those that it is mixed into."""
+        is_case = any(base.name.endswith("TestCase") for base in self.library_bases())
+        return is_case or any(name.startswith("test_") for name in self.methods)
 
     def library_bases(self) -> Iterator[Api]:
         """Every library class that this class derives from, directly or through others."""

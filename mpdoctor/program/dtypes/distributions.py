@@ -6,7 +6,7 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.distributions import AROUND, GIVING, OF_TWO, PARAMETERS
 from mpdoctor.program.dtypes.dtype_names import Dtypes
-from mpdoctor.program.dtypes.layer_results import is_weight
+from mpdoctor.program.dtypes.own_layers import is_weight
 from mpdoctor.program.dtypes.python_numbers import is_number, leaves
 from mpdoctor.program.events import Call
 from mpdoctor.program.values import Api, Attribute, Value, agreed, options

@@ -6,12 +6,11 @@ from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.knowledge.dtypes.result_dtypes import INITIALIZERS
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST, Dtypes
 from mpdoctor.program.dtypes.layer_results import (
-    dtype_of_inherited_call,
     dtype_of_lambda_for_autocast,
     dtype_of_layer_output,
-    dtype_of_weight,
     is_recurrent_of_keras,
 )
+from mpdoctor.program.dtypes.own_layers import dtype_of_inherited_call, dtype_of_weight
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.user_definitions import Defined, FunctionFacts

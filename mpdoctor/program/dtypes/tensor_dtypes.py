@@ -10,14 +10,14 @@ from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.result_dtypes import COMPARISONS, TOP_K
 from mpdoctor.program.dtypes.array_dtypes import is_array
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST, DEEPEST, Returned, dtype_named_by, policies_by_name
-from mpdoctor.program.dtypes.layer_results import (
+from mpdoctor.program.dtypes.library_results import dtype_of_library_call
+from mpdoctor.program.dtypes.object_results import dtype_of_called_object, dtype_of_method_call
+from mpdoctor.program.dtypes.own_layers import (
     dtype_of_output_part,
     dtype_of_own_layer_output,
     dtype_of_parameter,
     is_weight,
 )
-from mpdoctor.program.dtypes.library_results import dtype_of_library_call
-from mpdoctor.program.dtypes.object_results import dtype_of_called_object, dtype_of_method_call
 from mpdoctor.program.dtypes.promotion import promoted
 from mpdoctor.program.dtypes.python_numbers import is_number, without_start
 from mpdoctor.program.events import Call, Operation

@@ -63,8 +63,8 @@ from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.result_dtypes import ALWAYS_FLOAT32
-from mpdoctor.program.dtypes.layer_results import is_weight
 from mpdoctor.program.dtypes.library_results import default_of
+from mpdoctor.program.dtypes.own_layers import is_weight
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts

@@ -62,7 +62,7 @@ from collections.abc import Iterator
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.half_dtypes import HALF, MIXED
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.program.dtypes.layer_results import is_weight
+from mpdoctor.program.dtypes.own_layers import is_weight
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts

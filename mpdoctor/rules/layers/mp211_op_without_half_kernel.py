@@ -63,7 +63,7 @@ from mpdoctor.knowledge.missing_kernels import (
     operation_without_kernel,
 )
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST
-from mpdoctor.program.dtypes.layer_results import is_weight
+from mpdoctor.program.dtypes.own_layers import is_weight
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import is_call_of

@@ -57,7 +57,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.program.dtypes.layer_results import is_weight
+from mpdoctor.program.dtypes.own_layers import is_weight
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype

@@ -80,7 +80,7 @@ from mpdoctor.facts.location import Location
 from mpdoctor.facts.written_numbers import capitalized
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.metrics_of_float32 import REFUSES, SCORES, TOP_K, Refusing
-from mpdoctor.program.dtypes.layer_results import is_weight
+from mpdoctor.program.dtypes.own_layers import is_weight
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_instance_of

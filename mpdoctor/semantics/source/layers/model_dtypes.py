@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mpdoctor.knowledge.api_names import public_name
-from mpdoctor.program.dtypes.layer_results import gives_what_its_base_gives, may_be_weight
+from mpdoctor.program.dtypes.own_layers import gives_what_its_base_gives, may_be_weight
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts

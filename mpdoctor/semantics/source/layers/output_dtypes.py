@@ -6,7 +6,7 @@ from mpdoctor.facts.half_dtypes import SIXTEEN_BITS
 from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.api_names import is_network, public_name
 from mpdoctor.knowledge.layer_kinds import HANDING_ON, OUTPUT_IN_COMPUTE_DTYPE
-from mpdoctor.program.dtypes.layer_results import gives_what_its_base_gives
+from mpdoctor.program.dtypes.own_layers import gives_what_its_base_gives
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.policy_settings import UNSURE

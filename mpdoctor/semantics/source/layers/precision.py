@@ -9,8 +9,8 @@ from itertools import islice
 from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST, VARIABLE, is_policy_in_force
-from mpdoctor.program.dtypes.layer_results import is_inherited_output, may_be_weight
 from mpdoctor.program.dtypes.library_results import tensors_met
+from mpdoctor.program.dtypes.own_layers import is_inherited_output, may_be_weight
 from mpdoctor.program.dtypes.tensor_dtypes import dtypes_with
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_call_of, is_instance_of

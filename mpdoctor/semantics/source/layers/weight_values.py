@@ -9,7 +9,7 @@ from mpdoctor.facts.half_dtypes import HALF, MIXED
 from mpdoctor.knowledge.layer_kinds import WEIGHT_LISTS
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.dtype_names import VARIABLE
-from mpdoctor.program.dtypes.layer_results import is_weight
+from mpdoctor.program.dtypes.own_layers import is_weight
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.memoize import asked_once

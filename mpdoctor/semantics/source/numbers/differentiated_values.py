@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 from mpdoctor.knowledge.layer_kinds import WEIGHT_LISTS
-from mpdoctor.program.dtypes.layer_results import is_weight
+from mpdoctor.program.dtypes.own_layers import is_weight
 from mpdoctor.program.events import Call, Operation, Return, Write
 from mpdoctor.program.memoize import asked_once
 from mpdoctor.program.source_facts import SourceFacts

@@ -11,7 +11,7 @@ from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.knowledge.api_names import TAPE
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.array_dtypes import is_array
-from mpdoctor.program.dtypes.layer_results import is_weight
+from mpdoctor.program.dtypes.own_layers import is_weight
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts

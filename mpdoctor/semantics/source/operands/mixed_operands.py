@@ -13,7 +13,7 @@ from mpdoctor.knowledge.dtypes.result_dtypes import KEEPING
 from mpdoctor.knowledge.layer_kinds import PREPROCESSING, WEIGHTLESS
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST
-from mpdoctor.program.dtypes.layer_results import is_weight
+from mpdoctor.program.dtypes.own_layers import is_weight
 from mpdoctor.program.dtypes.python_numbers import is_number
 from mpdoctor.program.dtypes.tensor_dtypes import dtypes_with
 from mpdoctor.program.events import Call, Operation

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from mpdoctor.knowledge.api_names import FITTING
 from mpdoctor.knowledge.layer_kinds import WEIGHT_LISTS
+from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.dtype_names import GLOBAL_POLICY
 from mpdoctor.program.events import Call, Read
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.tests_of_a_project import is_test
 from mpdoctor.program.values import Api, Attribute, Value, is_api, known, options, walk
 from mpdoctor.semantics.source.optimizers.bare_optimizers import is_left_bare
 from mpdoctor.semantics.source.optimizers.float16_layers import may_give_float16, policy_without_float16
@@ -83,19 +83,22 @@ def _is_of_a_models_optimizer(facts: SourceFacts, read: Read) -> bool:
     of, context = read.of, read.context
     if not (isinstance(of, Attribute) and of.name == "optimizer") or context.branches or context.guarded:
         return False
-    running = (context.function, *functions_around(facts, context))
-    if context.swallowed is not None or any(map(is_test, running)):
+    if context.swallowed is not None or _runs_in_a_test(facts, context):
         return False
     own = class_of(of.of)
     return own.kind == "model" if own is not None else bool(options(of.of)) and all(map(is_model, options(of.of)))
 
 
+def _runs_in_a_test(facts: SourceFacts, context: Context) -> bool:
+    running = (context.function, *functions_around(facts, context))
+    return any(function is not None and function.is_test for function in running)
+
+
 def _is_certain(facts: SourceFacts, call: Call) -> bool:
     """Whether it may be reached, and no `if` around it asks for the policy: where none is ever set, others do not
     matter. A test tries on purpose what is of no use, and what several programs share has to do in one of them."""
-    running = (call.context.function, *functions_around(facts, call.context))
     is_shared = call.location.path in facts.float16_elsewhere
-    is_certain = call.context.reached and not call.context.guarded and not any(map(is_test, running))
+    is_certain = call.context.reached and not call.context.guarded and not _runs_in_a_test(facts, call.context)
     return is_certain and not is_shared and not any(map(_is_about_policies, call.context.asked()))
 
 

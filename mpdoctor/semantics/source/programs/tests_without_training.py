@@ -6,7 +6,6 @@ from functools import lru_cache
 
 from mpdoctor.program.context import Context
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.tests_of_a_project import is_test
 
 TRAINING = ("fit", "train_on_batch", "apply_gradients", "gradient")
 
@@ -27,4 +26,4 @@ def is_in_test_without(facts: SourceFacts, context: Context, methods: tuple[str,
 def _runs_of_tests(facts: SourceFacts) -> frozenset[int]:
     """The numbers of the runs that a test starts, by the name that unittest and pytest know it by."""
     first = (call.context for call in facts.calls if call.context.run and not call.context.callers)
-    return frozenset(context.run for context in first if is_test(context.function))
+    return frozenset(context.run for context in first if context.function is not None and context.function.is_test)
