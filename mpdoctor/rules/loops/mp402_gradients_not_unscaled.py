@@ -67,12 +67,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
 from mpdoctor.program.values import Value, known, options
 from mpdoctor.semantics.live.fixed_scales import fixed_divisor, fixed_factor
-from mpdoctor.semantics.source.edits.expressions import (
-    argument_at,
-    expression_written,
-    put_around,
-    unsafe_fix,
-)
+from mpdoctor.semantics.source.edits.expressions import argument_at, expression_written, put_around, unsafe_fix
 from mpdoctor.semantics.source.edits.statements import passed_on
 from mpdoctor.semantics.source.optimizers.applied_scaled import applied_scaled, scaled_twice, unscaled_in_one_arm
 from mpdoctor.semantics.source.optimizers.gradient_sums import (
@@ -143,13 +138,14 @@ def _never_unscaled(facts: SourceFacts) -> Iterator[Finding]:
             "Unscale the gradients where the tape gives them, before the `if`.",
             apply.location,
         )
-    for apply in _sums_applied_scaled(facts):
+    for apply, gradients in _sums_applied_scaled(facts).items():
         of = receiver_text(facts, apply)
         yield Finding(
             "These variables hold gradients of the scaled loss, and nothing in this file unscales them: "
             f"every applied gradient is {starting_scale_in_words(apply.receiver)} times too large.",
             f"Keep unscaled ones in them: `gradients = {of}.get_unscaled_gradients(tape.gradient(scaled_loss, …))`.",
             apply.location,
+            fix=_unscaled_by_its_scaler(facts, gradients),
         )
     for call in facts.method_calls("minimize"):
         if call.context.guarded or call.receiver is None or not wrapped(facts, call.receiver, call):
@@ -220,27 +216,32 @@ def _loss_as_it_is(facts: SourceFacts, minimize: Call) -> Fix | None:
     return unsafe_fix("Pass the unscaled loss", edit)
 
 
-def _sums_applied_scaled(facts: SourceFacts) -> Iterator[Call]:
+def _unscaled_by_its_scaler(facts: SourceFacts, gradients: list[Call]) -> Fix | None:
+    """The edit that unscales what the one tape gives, by what scales its loss in the same function."""
+    function = gradients[0].context.function
+    scaling = [call for call in facts.method_calls("get_scaled_loss") if call.context.function is function]
+    if len({gradient.location for gradient in gradients}) != 1 or len(scaling) != 1:
+        return None
+    unscale = f"{receiver_text(facts, scaling[0])}.get_unscaled_gradients"
+    return unsafe_fix("Unscale the gradients", put_around(facts, gradients[0].location, f"{unscale}(", ")"))
+
+
+def _sums_applied_scaled(facts: SourceFacts) -> dict[Call, list[Call]]:
     """Each call that applies variables in which the gradients of a scaled loss are kept or added up, in a file that
-    never unscales."""
+    never unscales, and what computes those."""
     if any(word in facts.text for word in UNSCALING):
-        return
-    applying = [
-        call
-        for call in facts.method_calls(*APPLYING)
-        if not may_not_run(facts, call.context) and not calls_on_the_way(call, "get_unscaled_gradients")
-    ]
-    said = set[Location]()
+        return {}
+    applying = [call for call in facts.method_calls(*APPLYING) if not may_not_run(facts, call.context)]
+    applying = [call for call in applying if not calls_on_the_way(call, "get_unscaled_gradients")]
+    applied: dict[Location, tuple[Call, list[Call]]] = {}
     for kept in facts.method_calls("assign_add", "assign") if applying else ():
-        holders = holders_of(kept.receiver)
-        holders = () if are_weights(holders) else holders
+        holders = () if are_weights(holders_of(kept.receiver)) else holders_of(kept.receiver)
         for gradient in scaled_gradients_given(facts, kept) if holders and _keeps_the_size(kept.argument(0)) else ():
             for apply in applying:
-                if apply.location in said or not _keeps_the_size(given_to(apply)):
-                    continue
-                if is_made_from(given_to(apply), holders) and applied_by_its_scaler(facts, apply, gradient):
-                    said.add(apply.location)
-                    yield apply
+                is_of_these = _keeps_the_size(given_to(apply)) and is_made_from(given_to(apply), holders)
+                if is_of_these and applied_by_its_scaler(facts, apply, gradient):
+                    applied.setdefault(apply.location, (apply, []))[1].append(gradient)
+    return dict(applied.values())
 
 
 def _keeps_the_size(gradients: Value | None) -> bool:
