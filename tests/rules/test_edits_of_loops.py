@@ -263,6 +263,8 @@ def collect(x, y):
 
 def commit():
     opt.apply_gradients(zip(store, net.trainable_variables))
+    for kept in store:
+        kept.assign(tf.zeros_like(kept))
 """
 AGAIN = """    for kept, gradient in zip(store, tape.gradient(scaled, net.trainable_variables)):
         kept.assign_add(gradient / 4)
