@@ -243,3 +243,38 @@ def test_a_step_with_the_bare_optimizer_is_given_the_one_of_compile(keras: str, 
     assert in_rounds(bare, keras, unsafe=True) == STALE.format(
         scaling=scaled, gradients=gradients, optimizer="net.optimizer"
     )
+
+
+SUMS = """import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+net = tf.keras.Sequential([tf.keras.layers.Dense(8), tf.keras.layers.Dense(1, dtype="float32")])
+opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.05))
+net.build((None, 6))
+store = [tf.Variable(tf.zeros_like(v), trainable=False) for v in net.trainable_variables]
+
+
+def collect(x, y):
+    with tf.GradientTape() as tape:
+        scaled = opt.get_scaled_loss(tf.reduce_mean(tf.square(y - net(x, training=True))))
+    for kept, gradient in zip(store, {gradients}):
+        kept.assign_add(gradient / 4)
+{again}
+
+def commit():
+    opt.apply_gradients(zip(store, net.trainable_variables))
+    for kept in store:
+        kept.assign(tf.zeros_like(kept))
+"""
+AGAIN = """    for kept, gradient in zip(store, tape.gradient(scaled, net.trainable_variables)):
+        kept.assign_add(gradient / 4)
+"""
+
+
+@pytest.mark.parametrize("again", ["", AGAIN])
+def test_sums_of_scaled_gradients_are_unscaled_where_the_one_tape_gives_them(again: str) -> None:
+    """Where two are added up, the edit of one would hide the other."""
+    gradients = "tape.gradient(scaled, net.trainable_variables)"
+    wanted = gradients if again else f"opt.get_unscaled_gradients({gradients})"
+    text = SUMS.format(gradients=gradients, again=again)
+    assert in_rounds(text, "tf_keras", unsafe=True) == SUMS.format(gradients=wanted, again=again)

@@ -150,13 +150,14 @@ def _never_unscaled(facts: SourceFacts) -> Iterator[Finding]:
             "Unscale the gradients where the tape gives them, before the `if`.",
             apply.location,
         )
-    for apply in sums_applied_scaled(facts):
+    for apply, gradients in sums_applied_scaled(facts).items():
         of = receiver_text(facts, apply)
         yield Finding(
             "These variables hold gradients of the scaled loss, and nothing in this file unscales them: "
             f"every applied gradient is {starting_scale_in_words(apply.receiver)} times too large.",
             f"Keep unscaled ones in them: `gradients = {of}.get_unscaled_gradients(tape.gradient(scaled_loss, …))`.",
             apply.location,
+            fix=_unscaled_by_its_scaler(facts, gradients),
         )
     for call in facts.method_calls("minimize"):
         if call.context.guarded or call.receiver is None or not wrapped(facts, call.receiver, call):
@@ -232,6 +233,16 @@ def _loss_as_it_is(facts: SourceFacts, minimize: Call) -> Fix | None:
     scaled = [loss for loss in _losses(facts, minimize) if isinstance(loss, Call) and loss.method == "get_scaled_loss"]
     edit = passed_on(facts, scaled[0].location, 0, "loss") if len(scaled) == 1 else None
     return unsafe_fix("Pass the unscaled loss", edit)
+
+
+def _unscaled_by_its_scaler(facts: SourceFacts, gradients: list[Call]) -> Fix | None:
+    """The edit that unscales what the one tape gives, by what scales its loss in the same function."""
+    function = gradients[0].context.function
+    scaling = [call for call in facts.method_calls("get_scaled_loss") if call.context.function is function]
+    if len({gradient.location for gradient in gradients}) != 1 or len(scaling) != 1:
+        return None
+    unscale = f"{receiver_text(facts, scaling[0])}.get_unscaled_gradients"
+    return unsafe_fix("Unscale the gradients", put_around(facts, gradients[0].location, f"{unscale}(", ")"))
 
 
 def _losses(facts: SourceFacts, minimize: Call) -> Iterator[Value]:

@@ -176,6 +176,37 @@ def test_what_the_running_program_showed(code: str, text: str, line: int, operat
     assert (edited(text, edits) if edits else None) == after
 
 
+BELOW = "import tensorflow as tf\n\n\ndef loss(y, p):\n    d = p - y\n    return tf.sqrt({})\n"
+NAMED = (
+    "import tensorflow as tf\n\n\ndef loss(y, p):\n    y, p = tf.cast(y, {}), tf.cast(p, dtype={})\n"
+    "    return tf.math.log(p - y, 0)\n\n\nother = tf.cast(3, tf.float16)\n"
+)
+HALVES, SINGLES = ("tf.float16", '"float16"'), ("tf.float32", '"float32"')
+
+
+@pytest.mark.parametrize(
+    ("text", "operation", "result", "after"),
+    [
+        (BELOW.format("d + 1e-6"), "Sqrt", "nan", BELOW.format("tf.maximum(d + 1e-6, 1e-7)")),
+        (BELOW.format("d"), "Sqrt", "inf", None),  # not of a negative number
+        (BELOW.format("d").replace("import tensorflow as tf", "tf = 0"), "Sqrt", "nan", None),
+        (NAMED.format(*HALVES), "Log", "-inf", NAMED.format(*SINGLES)),
+        (NAMED.format("p.dtype", "tf.int32"), "Log", "-inf", None),
+    ],
+)
+def test_what_broke_in_a_loss_is_kept_above_0_or_cast_to_float32(
+    text: str, operation: str, result: str, after: str | None
+) -> None:
+    place = Location("a.py", 6)
+    seen = training((), loss_culprit=OperationFacts(operation, "loss", "float16", result, location=place))
+    found = finding("MP907", model=seen.model.id, location=place, evidence={"operation": operation})
+    probes = (Probe(seen, Verdict.NOT_FINITE, ""),)
+    diagnosis = Diagnosis((), (found,), (), probes, (), (), (), {}, 0, 1, "", "")
+    answers_to = proposals_from_diagnosis(diagnosis, {"a.py": SourceFacts("a.py", text)}).answers
+    edits = [edit for answers in answers_to for one in answers for proposal in one.proposals for edit in proposal.edits]
+    assert (edited(text, edits) if edits else None) == after
+
+
 KEEPS = "`head` computes in float32"
 
 

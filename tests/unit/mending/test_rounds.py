@@ -191,6 +191,22 @@ def test_what_a_trial_saw_to_be_needed_is_not_left_out_in_a_training(
     assert told_of(text, propose=propose)[1] == (after, rounds, examinations)
 
 
+def test_what_is_proposed_last_is_made_where_nothing_else_helped() -> None:
+    """The first answer to a finding brings E9, which is worse; the second mends it."""
+
+    def propose(diagnosis: Diagnosis, sources: Sources) -> Proposed:
+        proposed = proposals_from_diagnosis(diagnosis, sources)
+        if not proposed.answers:
+            return proposed
+        ((first,), *others) = proposed.answers
+        (proposal,) = first.proposals
+        (edit,) = proposal.edits
+        better = replace(proposal, title="better", edits=(replace(edit, text="ok"),))
+        return replace(proposed, answers=((first, Answer(first.finding, (better,), is_last=True)), *others))
+
+    assert told_of("#E1>#E1|#E9", propose=propose)[1][:2] == ("ok", 2)
+
+
 def test_what_breaks_more_than_it_mends_does_not_stay() -> None:
     course, told = told_of("#E1>#E2|#E3|#E4")
     assert told[0] == "#E1>#E2|#E3|#E4"

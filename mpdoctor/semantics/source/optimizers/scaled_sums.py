@@ -23,40 +23,40 @@ from mpdoctor.semantics.source.programs.branches import may_not_run
 UNSCALING = (".loss_scale", "unscale")  # in the text of a file that may unscale gradients
 
 
-def sums_applied_scaled(facts: SourceFacts) -> Iterator[Call]:
+def sums_applied_scaled(facts: SourceFacts) -> dict[Call, list[Call]]:
     """Each call that applies variables in which the gradients of a scaled loss are kept or added up, and that nothing
-    unscales: in this file, or on the way through the only call that fills them."""
-    if any(word in facts.text for word in UNSCALING):
-        yield from _kept_scaled(facts)
-        return
-    applying = [
-        call
-        for call in facts.method_calls(*APPLYING)
-        if not may_not_run(facts, call.context) and not calls_on_the_way(call, "get_unscaled_gradients")
-    ]
-    said = set[Location]()
+    unscales: in this file, or on the way through the only call that fills them. With the calls of tapes that give
+    those."""
+    unscales_somewhere = any(word in facts.text for word in UNSCALING)
+    applied: dict[Location, tuple[Call, list[Call]]] = {}
+    for apply, gradient in _kept_scaled(facts) if unscales_somewhere else _summed_scaled(facts):
+        applied.setdefault(apply.location, (apply, []))[1].append(gradient)
+    return dict(applied.values())
+
+
+def _summed_scaled(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
+    """(apply, gradient) in a file that unscales nothing."""
+    applying = [call for call in facts.method_calls(*APPLYING) if not may_not_run(facts, call.context)]
+    applying = [call for call in applying if not calls_on_the_way(call, "get_unscaled_gradients")]
     for kept in facts.method_calls("assign_add", "assign") if applying else ():
-        holders = holders_of(kept.receiver)
-        holders = () if are_weights(holders) else holders
+        holders = () if are_weights(holders_of(kept.receiver)) else holders_of(kept.receiver)
         for gradient in scaled_gradients_given(facts, kept) if holders and _keeps_the_size(kept.argument(0)) else ():
             for apply in applying:
-                if apply.location in said or not _keeps_the_size(given_to(apply)):
-                    continue
-                if is_made_from(given_to(apply), holders) and applied_by_its_scaler(facts, apply, gradient):
-                    said.add(apply.location)
-                    yield apply
+                is_of_these = _keeps_the_size(given_to(apply)) and is_made_from(given_to(apply), holders)
+                if is_of_these and applied_by_its_scaler(facts, apply, gradient):
+                    yield apply, gradient
 
 
-def _kept_scaled(facts: SourceFacts) -> Iterator[Call]:
-    said = set[Location]()
+def _kept_scaled(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
+    """(apply, gradient) in a file that unscales somewhere, but not on the way through the only call that fills the
+    variables."""
     for apply, gradient, before, behind in kept_gradients(facts):
-        if apply.location in said or not applied_by_its_scaler(facts, apply, gradient):
+        if not applied_by_its_scaler(facts, apply, gradient):
             continue
         way = (*before, *behind)
         is_unscaled = any(unscales(part) or (isinstance(part, Operation) and part.operator != "+") for part in way)
         if not is_unscaled and is_of_scaled_loss(facts, gradient) and not any(map(_is_unknown, way)):
-            said.add(apply.location)
-            yield apply
+            yield apply, gradient
 
 
 def _is_unknown(value: Value) -> bool:
