@@ -174,6 +174,9 @@ class Collection(Value):
         Of an open one: how many of its last items stand behind all that is not seen (`[*rest, head]`: 1).
     uniform
         True where one item stands for all elements, however many, as in what a comprehension makes.
+    alike
+        Of an open one: True where each element that is not seen is as one that is, as in a list that a loop goes on
+        filling.
     default
         Of a `defaultdict`: the value of a key that it does not hold.
     """
@@ -184,6 +187,7 @@ class Collection(Value):
     open: bool = False
     ending: int = 0
     uniform: bool = False
+    alike: bool = False
     default: Value | None = None
 
     def with_entries(self, keys: tuple[Value, ...], items: tuple[Value, ...], is_open: bool) -> Collection:
@@ -203,8 +207,14 @@ class Collection(Value):
     def followed_by(self, rest: Collection) -> Collection:
         """A list or tuple of its elements, followed by those of `rest`."""
         is_open = self.open or rest.open
-        ending = rest.ending if rest.open else self.ending + len(rest.items)
-        return Collection(self.location, self.kind, self.items + rest.items, (), is_open, ending if is_open else 0)
+        ending = (rest.ending if rest.open else self.ending + len(rest.items)) if is_open else 0
+        items, is_alike = self.items + rest.items, is_open and self.shows_each and rest.shows_each
+        return Collection(self.location, self.kind, items, (), is_open, ending, alike=is_alike)
+
+    @property
+    def shows_each(self) -> bool:
+        """Whether each element is seen, or is as one that is."""
+        return not self.open or self.alike or self.uniform
 
     def field(self, name: str) -> Value | None:
         """What `settings.name` is, of a tree of settings or a named tuple; None where it is not seen."""

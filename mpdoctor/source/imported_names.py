@@ -8,12 +8,16 @@ from collections.abc import Iterator
 _STATEMENT = rb"(?:from[ \t]*(\.*[\w.\x80-\xff]*)[ \t]*import[ \t]*(\([^)]*\)|[^\n#;]*)|import[ \t]+([^\n#;]+))"
 _IMPORT = re.compile(rb"^[ \t]*" + _STATEMENT, re.M)
 _FURTHER_IMPORT = re.compile(rb"[;:][ \t]*" + _STATEMENT)  # slow, and seldom: it stands behind something in its line
+_NAMED_IN_PART = re.compile(rb"""(?:import_module|__import__)\(\s*[fFrR]*(["'])([.\w]*\.)(?:\1\s*[+%]|\{|%)""")
 _BEFORE_JSON = b"\xef\xbb\xbf \t\r\n"
 _SHOWS_FURTHER = (b"; import ", b": import ", b"; from ", b": from ")
 
 
 def imported_names(text: bytes, package: str) -> Iterator[str]:
-    """Every dotted name that an import statement may mean, with the packages that contain it."""
+    """Every dotted name that an import statement may mean, with the packages that contain it. A package ends in a dot
+    if `import_module("models." + name)` may mean any of its modules."""
+    if b"import_module(" in text or b"__import__(" in text:
+        yield from _chosen_when_run(text, package)
     text = (_imports_of_notebook(text) if text.lstrip(_BEFORE_JSON)[:1] == b"{" else text).replace(b"\\\n", b" ")
     further = _FURTHER_IMPORT.findall(text) if any(sign in text for sign in _SHOWS_FURTHER) else ()
     for source, names, modules in (*_IMPORT.findall(text), *further):
@@ -28,6 +32,14 @@ def imported_names(text: bytes, package: str) -> Iterator[str]:
         for name in names.decode(errors="replace").strip("()").replace("\\", " ").split(","):
             if name.split():
                 yield f"{of}.{name.split()[0]}" if of else name.split()[0]
+
+
+def _chosen_when_run(text: bytes, package: str) -> Iterator[str]:
+    for _, before in _NAMED_IN_PART.findall(text):
+        of = _absolute(before.decode(errors="replace")[:-1] or ".", package)
+        if of:
+            yield from _with_packages(of)
+            yield f"{of}."
 
 
 def _imports_of_notebook(text: bytes) -> bytes:

@@ -150,6 +150,9 @@ class _Tree:
     def imported_by(self, folder: _Folder, names: Iterable[str]) -> Iterator[Path]:
         own = folder.package.partition(".")[0]
         for dotted in names:
+            if dotted.endswith("."):
+                yield from self._given_modules_of(folder, dotted)
+                continue
             first = dotted.partition(".")[0]
             path = self._find(folder.top, first, dotted) if own and first == own else None
             path = path or self._find(folder.own, first, dotted) or self._find_in_project(folder, first, dotted)
@@ -165,6 +168,18 @@ class _Tree:
             path = self._find(folder.top, dotted.partition(".")[0], dotted)
             if path is not None:
                 yield path
+
+    def _given_modules_of(self, folder: _Folder, dotted: str) -> Iterator[Path]:
+        """The given files that are modules of a package. A package may name itself as scripts do that lie above it."""
+        within = dotted.replace(".", "/")
+        is_itself = f".{folder.package}.".endswith(f".{dotted}")
+        places = [folder.own.prefix] if is_itself else []
+        places += [f"{root.prefix}{within}" for root in (folder.top, folder.own, *folder.project)]
+        for place in places:
+            modules = [path for path in self.given if path.as_posix().startswith(place) and path.suffix == ".py"]
+            if modules:
+                yield from (path for path in modules if path.as_posix().rpartition("/")[0] == place[:-1])
+                return
 
     def newly_met(self, paths: Iterable[Path]) -> Iterator[Path]:
         for path in sorted(path for path in paths if path not in self.given and path.as_posix() not in self._known):

@@ -92,7 +92,6 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp505/flagged_a_term_of_the_loss
     """,
     "kept_in_self": """
-        mp201/flagged_filled_in_a_loop
         mp202/flagged_in_random_order mp202/flagged_later_rounds
         mp306/flagged_setting_asked_everywhere
         mp110/flagged_handler_of_its_own mp116/flagged_never_used mp201/flagged_chained_stages
@@ -216,13 +215,9 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     "by_next": """
         mp201/flagged_filled_in_a_loop mp201/flagged_layers_by_index
         mp201/flagged_last_round_of_sizes
-        mp121/flagged_half_by_hand
         mp202/flagged_in_random_order
-        mp112/flagged_layers_in_keras2 mp113/clean_changed_config mp121/flagged_every_layer_of_a_model
-        mp201/flagged_chained_stages mp201/flagged_product_of_settings mp306/flagged_in_turn
-        mp504/flagged_losses_by_name
-        mp505/flagged_autoencoder_loop mp510/flagged_all_weights mp602/flagged_vectorizer_outside
-        mp603/flagged_step_of_ones_own mp701/flagged_layers_made_in_a_loop mp701/flagged_new_model_on_its_layers
+        mp201/flagged_chained_stages mp306/flagged_in_turn
+        mp701/flagged_layers_made_in_a_loop
         mp505/flagged_outputs_inside_outputs
     """,
     "made_in_build": """
@@ -583,7 +578,6 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     "run_by_absl": """
         mp115/clean_held_for_others mp208/flagged_base_class mp411/flagged_unbuilt
     """,
-    "gathered": "mp505/flagged_outputs_inside_outputs",
 }
 
 

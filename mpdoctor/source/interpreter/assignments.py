@@ -75,6 +75,9 @@ def _unpack(state: State, targets: list[ast.expr], value: Value) -> None:
                 parts.append(choice if position == starred else choice.items[0])
             elif starred is None or position < starred:
                 parts.append(item_of(choice, Known(location, position), location))
+            elif position == starred:
+                any_of_them = (item_of(choice, None, location),)
+                parts.append(Collection(location, "list", any_of_them, open=True, uniform=True))
             else:
                 parts.append(Item(location, choice, None))
         assign(state, target, joined(parts))

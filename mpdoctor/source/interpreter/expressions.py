@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 
 from mpdoctor.facts.half_dtypes import HALF_POLICIES
+from mpdoctor.facts.location import Location
 from mpdoctor.program.context import Branch, Said
 from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import MISSING, Collection, Either, Item, Known, Unknown, Value, known, options
 from mpdoctor.source.constant_folding import OPERATORS, folded_binary, folded_unary, is_computable
 from mpdoctor.source.existence_checks import asks_whether_it_works, guarded_in_arm, question_of
@@ -57,7 +59,18 @@ def operation_on(
     folded = folded_binary(symbol, left, right)
     if isinstance(folded, Known):
         return Known(state.place(node), folded.value)
+    if folded is None and symbol == "+":
+        folded = _with_elements_of(left, right, state.place(node))
     return folded or record_operation(state, state.place(node), symbol, (left, right), augmented)
+
+
+def _with_elements_of(left: Value, right: Value, location: Location) -> Value | None:
+    """The list `[output] + states`, where nothing is known of the states but that a function is given them; None beside
+    numbers, as in `[0.5, 2.0] + array`."""
+    is_list = isinstance(left, Collection) and left.kind == "list" and isinstance(right, (Parameter, Item))
+    if not isinstance(left, Collection) or not is_list or not left.items or isinstance(left.items[0], Known):
+        return None
+    return left.followed_by(Collection(location, "list", (Item(location, right, None),), open=True, uniform=True))
 
 
 def _is_one_of_several(value: Value, beside: Value) -> bool:
@@ -66,7 +79,8 @@ def _is_one_of_several(value: Value, beside: Value) -> bool:
     if not isinstance(value, Either):
         return False
     if isinstance(beside, Collection):
-        return all(isinstance(choice, Collection) and choice.kind == beside.kind for choice in value.options)
+        lists = (choice for choice in value.options if not isinstance(choice, (Parameter, Item)))
+        return all(isinstance(choice, Collection) and choice.kind == beside.kind for choice in lists)
     return isinstance(known(beside), str) and any(isinstance(known(choice), str) for choice in value.options)
 
 

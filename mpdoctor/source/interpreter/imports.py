@@ -25,6 +25,7 @@ from mpdoctor.source.names import LIBRARIES, api_from_name
 from mpdoctor.source.reading import Source
 
 MOST_MODULES = 120  # that one file may bring in
+MOST_CHOSEN = 40  # of a package, where nobody knows which
 _SAYS_GLOBAL = re.compile(r"^[ \t]+global\s+\w+\s*(?:,|#|;|\\|$)", re.M)
 
 
@@ -69,7 +70,7 @@ def execute_import(state: State, node: ast.Import) -> bool:
 
 def execute_import_from(state: State, node: ast.ImportFrom) -> bool:
     module = _absolute(state, node)
-    first_party = _first_party(state, module) if module is not None else None
+    first_party = first_party_module(state, module) if module is not None else None
     for alias in node.names:
         location = _alias_place(state, alias)
         if first_party is not None:
@@ -97,15 +98,15 @@ def _module_in_folder(state: State, package: str | None, name: str) -> Module | 
     """The module of this name in a first-party folder that has no `__init__`, which Python takes for a package."""
     if not package or name == "*" or package.partition(".")[0] in LIBRARIES:
         return None
-    return _first_party(state, f"{package}.{name}")
+    return first_party_module(state, f"{package}.{name}")
 
 
 def _import_module(state: State, alias: ast.alias) -> None:
     location = _alias_place(state, alias)
     first = alias.name.partition(".")[0]
-    module = _first_party(state, alias.name)
+    module = first_party_module(state, alias.name)
     if module is not None:
-        top = module if alias.asname else _first_party(state, first)
+        top = module if alias.asname else first_party_module(state, first)
         _bind_import(state, alias.asname or first, top or module)
         return
     api = api_from_name(alias.name, location)
@@ -149,7 +150,7 @@ def _absolute(state: State, node: ast.ImportFrom) -> str | None:
     return ".".join((*kept, node.module)) if node.module else ".".join(kept)
 
 
-def _first_party(state: State, dotted: str) -> Module | None:
+def first_party_module(state: State, dotted: str) -> Module | None:
     """A module of the program's own: below the script's directory, in the script's own package, or in a package of
     the project around it."""
     here = state.module
@@ -162,8 +163,26 @@ def _first_party(state: State, dotted: str) -> Module | None:
     if path is None:
         return None
     if "." in dotted:  # Python runs a package's __init__ first
-        _first_party(state, dotted.rpartition(".")[0])
+        first_party_module(state, dotted.rpartition(".")[0])
     return _imported_module(state, path, dotted)
+
+
+def import_any_of(state: State, package: str, ending: str) -> None:
+    """Import all given files that are modules of a package, and whose names end so: a program chooses one of them when
+    it runs. A package may name itself as scripts do that lie above it, or by a dot."""
+    here, folders = state.module, []
+    is_itself = here.package and f".{here.package}".endswith(f".{package.lstrip('.')}")
+    if here.top is not None and (not package or is_itself):
+        folders.append(here.top.joinpath(*here.package.split(".")))
+    if package and not package.startswith("."):
+        folders += [root.joinpath(*package.split(".")) for root in (here.top, here.root) if root is not None]
+    for folder in folders:
+        beside = (path for path in state.shown if path.parent == folder and path.suffix == ".py")
+        chosen = sorted(path for path in beside if path.stem.endswith(ending) and path.stem != "__init__")
+        for path in chosen[:MOST_CHOSEN]:
+            _imported_module(state, path, f"{package}.{path.stem}".lstrip("."))
+        if chosen:
+            return
 
 
 def _imported_module(state: State, path: Path, dotted: str) -> Module | None:
@@ -245,5 +264,5 @@ def _shown(state: State, path: Path) -> str:
 def name_in_module(state: State, module: Module, name: str, location: Location) -> Value:
     value = module.scope.names.get(name)
     if value is None and module.name:
-        value = _first_party(state, f"{module.name}.{name}")
+        value = first_party_module(state, f"{module.name}.{name}")
     return value if value is not None else Unknown(location)

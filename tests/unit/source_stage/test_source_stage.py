@@ -102,6 +102,7 @@ if __name__ == "__main__":
     train(False)
 """
 GONE = "import tensorflow as tf\nscale = tf.keras.mixed_precision.experimental.DynamicLossScale\n"
+CHOOSING = "from importlib import import_module\n\n\ndef chosen(name):\n    return import_module({}).Scale\n"
 TWO_VERSIONS = {
     "pkg/new": "import keras\nmake = keras.mixed_precision.LossScaleOptimizer\n",
     "pkg/old": GONE + "from .older import make\n",
@@ -131,6 +132,18 @@ BY_TRYING = "try:\n    from .old import make\nexcept ImportError:\n    from .new
             {"layer": "import setup\n" + LAYER, "setup": "def unused():\n    return 1\n" + POLICY},
             [("layer.py", 7, "MP202")],
             id="it imports a file that sets the policy",
+        ),
+        pytest.param(
+            {"main": POLICY + "import sys\nimport pkg\npkg.chosen(sys.argv[1])()\n", "other/plain": LAYER}
+            | {"pkg/__init__": CHOOSING.format("'pkg.' + name"), "pkg/first": LAYER},
+            [("pkg/first.py", 6, "MP202")],
+            id="a module that the command line chooses from a package",
+        ),
+        pytest.param(
+            {"main": POLICY + "import sys\nfrom pkg.choice import chosen\nchosen(sys.argv[1])()\n", "pkg/__init__": ""}
+            | {"pkg/choice": CHOOSING.format("f'.{name}_layer', __package__"), "pkg/a_layer": LAYER, "pkg/b": LAYER},
+            [("pkg/a_layer.py", 6, "MP202")],
+            id="the same by a name of which both ends are known",
         ),
         pytest.param(
             {

@@ -16,7 +16,7 @@ from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import FunctionFacts, Parameter
-from mpdoctor.program.values import Known, Value, is_api, options
+from mpdoctor.program.values import Attribute, Known, Value, is_api, options
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.model_layers import half_policy_calls
 from mpdoctor.semantics.source.layers.precision import Precision, precision_of
@@ -145,11 +145,19 @@ def _promotes(facts: SourceFacts, operands: tuple[Value, ...]) -> bool:
 
 
 def _casts_by_name(call: Call) -> bool:
-    """Whether the program casts something to 16 bits by name: its data, perhaps."""
+    """Whether the program casts something to 16 bits by name: its data, perhaps. Outside of layers it may also do so by
+    the compute dtype of a model or of the policy in force."""
     if call.method not in CASTING:
         return False
     given = [*call.arguments(slice(2)), *(value for name, value in call.keywords if name == "dtype")]
-    return any(dtype_named(value) in HALF for value in given)
+    function = call.context.function
+    is_in_layer = function is not None and function.owner is not None and function.owner.is_layer
+    named = [option for value in given for option in options(value)]
+    return any(dtype_named(option) in HALF or (_is_compute_dtype(option) and not is_in_layer) for option in named)
+
+
+def _is_compute_dtype(value: Value) -> bool:
+    return isinstance(value, Attribute) and value.name == "compute_dtype"
 
 
 def _is_metric(function: FunctionFacts, precision: Precision) -> bool:

@@ -23,7 +23,7 @@ def attribute_names(of: Value, name: Value) -> tuple[str, ...]:
     if isinstance(name, Either) and name.default is None:
         texts = [option.value for option in name.options if isinstance(option, Known) and isinstance(option.value, str)]
         return tuple(dict.fromkeys(texts)) if len(texts) == len(name.options) else ()
-    before, *behind = _texts_around_gaps(_parts_of_text(name))
+    before, *behind = texts_around_gaps(name)
     if not behind:
         return (before,)
     is_of_layers = isinstance(of, Api) and public_name(of.name) == "keras.layers"
@@ -32,10 +32,10 @@ def attribute_names(of: Value, name: Value) -> tuple[str, ...]:
     return tuple(f"{before}{number}{behind[0]}" for number in DIMENSIONS)
 
 
-def _texts_around_gaps(parts: Parts) -> list[str]:
-    """The known texts before, between and behind the parts that are not known."""
+def texts_around_gaps(value: Value) -> list[str]:
+    """The known texts before, between and behind the parts of a text that are not known."""
     texts = [""]
-    for part in parts:
+    for part in _parts_of_text(value):
         if part is None:
             texts.append("")
         else:

@@ -144,9 +144,9 @@ def _of_python(
 
 
 def _module_named(state: State, args: tuple[Value, ...], keywords: Keywords, location: Location) -> Value | None:
-    """The module that `importlib.import_module("keras")` returns."""
-    name = known(args[0]) if len(args) == 1 else None
-    return api_from_name(name, location) if isinstance(name, str) else None
+    from mpdoctor.source.interpreter.calls.named_modules import module_named  # few programs ask so
+
+    return module_named(state, args, location)
 
 
 def _activation(getter: str, args: tuple[Value, ...], location: Location) -> Value | None:

@@ -88,7 +88,7 @@ def item_of(of: Value, index: Value | None, location: Location) -> Value:
         return of.entry(known(index.default)) or Item(location, of, index)
     if isinstance(index, Either) and not of.open and _holds_constant(index) and not isinstance(known(index), bool):
         return joined(_entry_at(of, option, location) for option in index.options)  # but a flag chooses between both
-    is_whole = not of.open or _is_filled_under_any_key(of)
+    is_whole = of.shows_each or _is_filled_under_any_key(of)
     return joined(elements) if elements and is_whole else Item(location, of, index)
 
 

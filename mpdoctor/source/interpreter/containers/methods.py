@@ -159,14 +159,21 @@ def _changed_list(of: Collection, method: str, call: Call, is_certain: bool) -> 
 
 def _extended(of: Collection, added: Collection, is_certain: bool) -> Collection:
     extended = of.followed_by(added)
-    return extended if is_certain else _made_open(extended)
+    return extended if is_certain else _filled_on(extended, of, added)
 
 
 def _with_appended(of: Collection, value: Value, is_certain: bool) -> Collection:
     if not is_certain and not of.items and not of.open:  # each element is made so, as by a comprehension
         return Collection(of.location, of.kind, (value,), open=True, uniform=tells_of_all(value))
-    appended = of.followed_by(Collection(of.location, of.kind, (value,)))
-    return appended if is_certain else _made_open(appended)
+    added = Collection(of.location, of.kind, (value,))
+    appended = of.followed_by(added)
+    return appended if is_certain else _filled_on(appended, of, added)
+
+
+def _filled_on(filled: Collection, of: Collection, added: Collection) -> Collection:
+    """What a list has become that a loop or an arm adds to: there may be more of these elements, but no others."""
+    is_seen = of.shows_each and added.shows_each and all(map(tells_of_all, added.items))
+    return dataclasses.replace(_made_open(filled), alike=is_seen)
 
 
 def _changed_items(items: list[Value], method: str, call: Call) -> list[Value] | None:
