@@ -21,7 +21,7 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding
 from mpdoctor.judging.what_if import as_run
 from mpdoctor.rules.registry import findings_from_facts
-from mpdoctor.semantics.live.errors.error_texts import essence_of_message, headline_from_failure
+from mpdoctor.semantics.live.errors.error_texts import essence_of_message, headline_from_failure, problem_and_remedy
 from mpdoctor.semantics.live.errors.shape_errors import shape_error_from_message
 
 pytestmark = pytest.mark.fast
@@ -162,6 +162,20 @@ def test_a_headline_is_one_line(exception: str, message: str, headline: str) -> 
 
 
 # --- the rules --------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("message", "problem", "remedy"),
+    [
+        ("m.keras is empty. Save it again.", "m.keras is empty.", "Save it again."),
+        ("1. Model.keras is empty. Save it again.", "1. Model.keras is empty.", "Save it again."),
+        ("v. 2 is damaged. `--static` needs none.", "v. 2 is damaged.", "`--static` needs none."),
+        ("It needs 3.15.1. Name one. Or two.", "It needs 3.15.1.", "Name one. Or two."),
+        ("No TensorFlow in python", "No TensorFlow in python.", ""),
+    ],
+)
+def test_what_the_examination_says_is_a_problem_and_a_remedy(message: str, problem: str, remedy: str) -> None:
+    assert problem_and_remedy(message) == (problem, remedy)
+
+
 def said(failure: FailureFacts) -> dict[str, Finding]:
     found = list(findings_from_facts("in_failure", failure, failure.keras, lambda rule: True))
     assert all(isinstance(finding, Finding) for finding in found), found

@@ -52,7 +52,7 @@ from mpdoctor.facts.location import line_in_words, shown_location
 from mpdoctor.facts.processes import StartedProgram, remedy, started_evidence, what_was_started
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.semantics.live.errors.error_remedies import remedy_from_failure
-from mpdoctor.semantics.live.errors.error_texts import headline_from_failure, place_of_failure
+from mpdoctor.semantics.live.errors.error_texts import headline_from_failure, place_of_failure, problem_and_remedy
 from mpdoctor.semantics.live.errors.failing_parts import place_of_part, subject_from_failure
 from mpdoctor.semantics.live.errors.missing_arguments import MissingArgument, command_with, missing_arguments
 from mpdoctor.semantics.live.errors.saved_model_errors import headline_from_loading_error, remedy_from_loading_error
@@ -67,8 +67,8 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     if failure.in_training or failure.kind not in ("raised", "exited", "unusable"):
         return
     if failure.kind == "unusable":
-        problem, _, remedy = failure.message.partition(". ")  # as the examination words it
-        yield Finding(f"{problem.rstrip('.')}.", remedy or "Fix that and run the check again.")
+        problem, advice = problem_and_remedy(failure.message)
+        yield Finding(problem, advice or "Fix that and run the check again.")
     elif failure.kind == "exited":
         yield _exited(failure)
     else:

@@ -7,6 +7,8 @@ import re
 from mpdoctor.facts.failure import FailureFacts
 
 _LONGEST = 300
+_SAVED_NAME = re.compile(r".{0,200}?\.(?:keras|h5|hdf5)(?= )")
+_NEXT_SENTENCE = re.compile(r"\. (?=[A-Z`-])")
 
 
 def headline_from_failure(failure: FailureFacts) -> str:
@@ -40,6 +42,14 @@ def found_by_check_numerics(message: str) -> str:
     if operation is None:
         return ""
     return f"check_numerics found {values[1] if values else 'inf or NaN'} in the output of `{operation[1]}`"
+
+
+def problem_and_remedy(message: str) -> tuple[str, str]:
+    """The first sentence of what the examiner says of a target that it cannot examine, and the others: what to do. The
+    name of a file may hold a full stop and a space, too."""
+    start = _SAVED_NAME.match(message)
+    end = _NEXT_SENTENCE.search(message, start.end() if start else 0)
+    return (message[: end.start() + 1], message[end.end() :]) if end else (f"{message.rstrip('.')}.", "")
 
 
 def _first_sentence(lines: list[str], is_block: bool) -> str:
