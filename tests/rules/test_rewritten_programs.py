@@ -224,6 +224,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp201/flagged_head_made_by_a_subclass
     """,
     "texts_of_the_command_line": """
+        mp701/flagged_layers_that_hand_on_their_policy
         mp701/flagged_h5_of_keras2
         mp204/flagged_metric_given_a_policy mp309/flagged_asked_under_bfloat16
         mp309/flagged_asked_under_bfloat16_keras3 mp504/flagged_given_a_policy
@@ -314,6 +315,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp405/clean_clipped_behind_the_division_by_hand mp405/clean_sums_clipped_at_a_scaled_limit
         mp405/flagged_divided_by_hand mp405/flagged_divided_by_hand_keras2 mp405/flagged_sums_in_variables
         mp307/flagged_taken_out_of_the_other_wrapper
+        mp307/flagged_taken_out_of_the_other_wrapper mp507/flagged_written_by_hand mp507/clean_written_by_hand
         mp309/clean_asked_under_bfloat16 mp309/flagged_asked_under_bfloat16
         mp201/clean_cast_to_the_labels_dtype mp201/flagged_cast_to_the_outputs_dtype
         mp402/flagged_unscaled_to_clip mp402/clean_unscaled_to_clip mp403/clean_unscaled_in_one_of_two_ifs
@@ -456,6 +458,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp107/clean_replaced_at_once mp405/flagged_asked_by_hasattr
     """,
     "from_absl": """
+        mp701/flagged_layers_that_hand_on_their_policy
         mp701/flagged_h5_of_keras2
         mp204/flagged_metric_given_a_policy
         mp309/flagged_asked_under_bfloat16 mp309/flagged_asked_under_bfloat16_keras3 mp504/flagged_given_a_policy

@@ -92,10 +92,13 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if recasting is not None:
             yield _finding_of_recasting(*recasting)
         else:
+            is_alone = cast_by_program and len(read) == 1
+            behind = activations_of_outputs(facts, model, in_graph=True) if is_alone else set()
             for layer in read:
-                yield from _findings_of_layer(facts, layer, cast_by_program)
-        for output, dtype in () if cast_by_program else computed_outputs(facts, model):
-            if output not in unread.tensors:
+                yield from _findings_of_layer(facts, layer, cast_by_program and not behind & set(PROBABILITIES))
+        for output, dtype in computed_outputs(facts, model):
+            is_cast = cast_by_program and function_or_activation_named(output) not in PROBABILITIES
+            if output not in unread.tensors and not is_cast:
                 name = text_at(facts, output.location) or function_or_activation_named(output)
                 message = _message(f"`{name}`" if name else "this line", dtype)
                 evidence = _class_as_evidence(output.context.owner)

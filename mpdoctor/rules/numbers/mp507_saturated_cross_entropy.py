@@ -76,7 +76,13 @@ from mpdoctor.program.values import Api, Collection, Known, Value, known, leaves
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.output_activations import activations_of, activations_of_outputs
 from mpdoctor.semantics.source.layers.precision import precision_of
-from mpdoctor.semantics.source.numbers.late_casts import Rounded, rounded_outputs, rounded_tensor, unguarded_logarithms
+from mpdoctor.semantics.source.numbers.late_casts import (
+    Rounded,
+    complements_rounded,
+    rounded_outputs,
+    rounded_tensor,
+    unguarded_logarithms,
+)
 from mpdoctor.semantics.source.programs.losses_and_metrics import compiled, compilings, prediction_of
 from mpdoctor.semantics.source.programs.using_scripts import is_compiled_to_be_used
 
@@ -127,6 +133,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for logarithm, softmax in unguarded_logarithms(facts):
         if softmax.dtype == "float16":
             yield Finding(LOGARITHM, HELP_FOR_LOGARITHM, logarithm.location, evidence={"activation": "softmax"})
+    for sigmoid in dict.fromkeys(sigmoid for _, sigmoid in complements_rounded(facts)):
+        yield from _findings_late(sigmoid, ["binary_crossentropy"])
 
 
 def _called(facts: SourceFacts) -> Iterator[Finding]:

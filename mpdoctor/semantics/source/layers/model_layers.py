@@ -3,13 +3,14 @@ models are trained."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from typing import Literal
 
 from mpdoctor.facts.half_dtypes import HALF_POLICIES
 from mpdoctor.knowledge.api_names import ADDING_WEIGHTS, is_layer_class, is_network, public_name
 from mpdoctor.knowledge.layer_kinds import NORMALIZATION, PREPROCESSING, TEXT, WEIGHTLESS
+from mpdoctor.program.dtypes.dtype_names import is_policy_in_force
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of
@@ -22,7 +23,7 @@ from mpdoctor.program.policy_settings import (
     policy_given,
 )
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.user_definitions import ClassFacts, Parameter
+from mpdoctor.program.user_definitions import ClassFacts, Instance, Parameter
 from mpdoctor.program.values import Api, Attribute, Item, Value, known, options, walk
 from mpdoctor.semantics.source.programs.models import is_model
 
@@ -81,15 +82,28 @@ def _name_of_library_layer(name: str) -> str | None:
     return last if is_layer and last != "Input" else None
 
 
-def policies_of_layer(facts: SourceFacts, layer: Call) -> tuple[PolicyName, ...]:
+def policies_of_layer(facts: SourceFacts, layer: Call, inside: tuple[Call, ...] = ()) -> tuple[PolicyName, ...]:
     """The dtype policies that a layer (or model) may have: its own `dtype`, else the global policies where it is
-    made."""
+    made. `inside`: the layers that were asked about on the way, of those that hand on their own policy."""
     own = class_of(layer)
     base = own.base_arguments.get("dtype") if own else None
     given = layer.keyword("dtype") or (None if isinstance(base, Parameter) else base)
     if given is not None and known(given) is not None:
+        outer = _layers_that_hand_on(facts, given)
+        if outer and layer not in inside:
+            handed = (policy for one in outer for policy in policies_of_layer(facts, one, (*inside, layer)))
+            return tuple(dict.fromkeys(handed))
         return policies_named(given) or (UNSURE,)
     return (UNSURE,) if layer.open and own is None else facts.policies_at(layer)
+
+
+def _layers_that_hand_on(facts: SourceFacts, given: Value) -> Sequence[Call]:
+    """The layers whose own policy it is: `self.dtype_policy`."""
+    if not isinstance(given, Attribute) or not is_policy_in_force(given):
+        return ()
+    if isinstance(given.of, Instance):
+        return facts.makings_of(given.of.of)
+    return (given.of,) if isinstance(given.of, Call) and layer_name(given.of) is not None else ()
 
 
 def has_own_dtype(layer: Call) -> bool:

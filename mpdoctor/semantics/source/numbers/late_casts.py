@@ -30,6 +30,7 @@ PICKING = ("gather", "gather_nd", "take", "take_along_axis", "boolean_mask")
 PASSING = ("cast", "squeeze", "reshape", "expand_dims", "identity")
 SUMMING = ("reduce_sum", "sum")
 SAMPLING = ("tensorflow.random.categorical", "keras.random.categorical", "tensorflow.compat.v1.multinomial")
+LIMITING = ("clip_by_value", "clip", "maximum", "minimum")
 MOST_PICKED = 8
 MOST_STEPS = 20
 MOST_NESTED = 4
@@ -169,6 +170,47 @@ def unguarded_logarithms(facts: SourceFacts) -> Iterator[tuple[Call, Rounded]]:
             softmax = _softmax(facts, call.argument(0, "x"))
             if softmax is not None:
                 yield call, softmax
+
+
+def complements_rounded(facts: SourceFacts) -> Iterator[tuple[Call, Rounded]]:
+    """The logarithms of `1 - p` in a loss that a tape differentiates, with the 16-bit sigmoid that p is cast from. What
+    keeps them from 0 gives no gradient back."""
+    logarithms = [call for call, name in functions_called(facts) if name == "log" and not asks_for_dtype(call.context)]
+    taken = [(call, left) for call in logarithms if (left := _complemented(call.argument(0, "x"))) is not None]
+    if not taken:
+        return
+    in_losses = _ids_of_parts(call.argument(0, "target") for call in facts.method_calls("gradient"))
+    for call, left in taken:
+        if id(call) in in_losses and not is_stopped_behind(facts, call):
+            sigmoid = rounded_tensor(facts, left)
+            if sigmoid is not None and sigmoid.activation == "sigmoid":
+                yield call, sigmoid
+
+
+def _complemented(value: Value | None) -> Value | None:
+    """`p` of `1 - p`, of `1 - p + epsilon` and of `1 - tf.clip_by_value(p, …)`."""
+    complement = _without_guards(value)
+    if not isinstance(complement, Operation) or complement.operator != "-" or len(complement.operands) != 2:
+        return None
+    one, left = complement.operands
+    return _without_guards(left) if known(one) == 1 else None
+
+
+def _without_guards(value: Value | None) -> Value | None:
+    """What a small number is added to, or limits are set to."""
+    for _ in range(MOST_NESTED):
+        choices = options(value)
+        only = choices[0] if len(choices) == 1 else None
+        if isinstance(only, Operation) and only.operator == "+" and len(only.operands) == 2:
+            numbers = [isinstance(known(operand), float) for operand in only.operands]
+            if sum(numbers) != 1:
+                return only
+            value = only.operands[numbers.index(False)]
+        elif isinstance(only, Call) and function_named(only) in LIMITING:
+            value = only.argument(0, "x") or only.keyword("t")
+        else:
+            return only
+    return None
 
 
 def _ids_of_parts(values: Iterator[Value | None]) -> set[int]:
