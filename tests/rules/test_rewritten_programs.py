@@ -316,6 +316,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp405/flagged_divided_by_hand mp405/flagged_divided_by_hand_keras2 mp405/flagged_sums_in_variables
         mp307/flagged_taken_out_of_the_other_wrapper
         mp307/flagged_taken_out_of_the_other_wrapper mp507/flagged_written_by_hand mp507/clean_written_by_hand
+        mp409/clean_where_it_is_mixed
         mp309/clean_asked_under_bfloat16 mp309/flagged_asked_under_bfloat16
         mp201/clean_cast_to_the_labels_dtype mp201/flagged_cast_to_the_outputs_dtype
         mp402/flagged_unscaled_to_clip mp402/clean_unscaled_to_clip mp403/clean_unscaled_in_one_of_two_ifs

@@ -111,7 +111,10 @@ def _losses_returned(facts: SourceFacts, scaled: list[Call], gradients: list[Cal
 
 
 def _loss_logged(logged: Iterable[Value], log: Call, scaled: list[Call], gradients: list[Call]) -> Call | None:
-    """The first scaled loss of which the program takes a gradient, and of which nobody asks for the scaled one."""
+    """The first scaled loss of which the program takes a gradient, of which nobody asks for the scaled one, and that is
+    not shown divided by the scale as well, as in `loss / scale if is_mixed else loss`."""
+    logged = list(logged)
+    shown = {id(part) for value in logged if divided_by_scale(value) for part in until_gradients(value)}
     logged_losses = (
         loss
         for value in logged
@@ -119,7 +122,7 @@ def _loss_logged(logged: Iterable[Value], log: Call, scaled: list[Call], gradien
         if (loss := scaling_of(part, scaled)) and not _asks_its_caller(loss, log)
     )
     losses = (loss for loss in logged_losses if not exclude_each_other(loss.context, log.context))
-    return next((loss for loss in losses if gradients_of_loss(loss, gradients)), None)
+    return next((loss for loss in losses if id(loss) not in shown and gradients_of_loss(loss, gradients)), None)
 
 
 def _returned(facts: SourceFacts, scaled: list[Call]) -> Iterator[tuple[Call, Return]]:
