@@ -210,6 +210,10 @@ class ModelFacts:
         """The layers that a nested model or layer holds, at any depth."""
         return [layer for layer in self.layers if layer.path.startswith(parent.path + "/")]
 
+    def loaded_by(self, load: LoadFacts) -> list[LayerFacts]:
+        """The layers of the part that came from a file; all layers where the model itself was loaded."""
+        return [layer for layer in self.layers if not load.part or layer.path.startswith(load.part + "/")]
+
     @property
     def is_trained(self) -> bool:
         """Whether this is a model that is compiled or trained, not a part of another or a mere predictor."""

@@ -123,7 +123,7 @@ def _explains_from_anywhere(rule: Rule, other: Rule) -> bool:
     """Whether findings of `rule` explain findings of `other` wherever both stand."""
     return (
         rule.explains.get(other.code, "line") not in ON_ONE_LINE
-        or (other.says_that_it_raised and rule.speaks_of_the_error)
+        or (other.says_that_it_raised and (rule.speaks_of_the_error or rule.causes_error != ""))
         or bool(other.tells_of_divergence and (rule.causes_divergence or rule.tells_of_divergence))
     )
 
@@ -135,7 +135,7 @@ def explains(primary: Finding, finding: Finding, are_tied: Ties = of_one_program
     if primary.what_if and not finding.what_if:
         return False  # what would be is no reason for what is
     if _rule(finding).says_that_it_raised and not _rule(primary).says_that_it_raised:
-        return _explains_the_error(primary, finding)
+        return _explains_the_error(primary, finding, are_tied)
     if _tells_why_weights_ran_away(primary, finding) and _same_model(primary, finding, are_tied):
         return True
     if _sends_to(finding, primary, are_tied):
@@ -143,10 +143,12 @@ def explains(primary: Finding, finding: Finding, are_tied: Ties = of_one_program
     return not _sends_to(primary, finding, are_tied) and _explains_by_its_rule(primary, finding, are_tied)
 
 
-def _explains_the_error(primary: Finding, finding: Finding) -> bool:
-    """Whether `primary` explains a finding that reports an exception: as the same exception, or as a defect on the line
-    that raised."""
+def _explains_the_error(primary: Finding, finding: Finding, are_tied: Ties) -> bool:
+    """Whether `primary` explains a finding that reports an exception: as the same exception, as a defect on the line
+    that raised, or as one that ends in this error elsewhere."""
     rule = _rule(primary)
+    if rule.causes_error and rule.causes_error in str(finding.evidence.get("error", "")):
+        return _same_model(primary, finding, are_tied)
     of_it = rule.speaks_of_the_error and (primary.location == finding.location is None or _same_error(primary, finding))
     return of_it or (not rule.never_raises and same_line(primary, finding))
 

@@ -9,11 +9,7 @@ from typing import NamedTuple, TypeVar
 
 from mpdoctor.facts.versions import LEGACY_KERAS, Keras
 from mpdoctor.project.asked_of_system import is_there
-from mpdoctor.project.declared_versions import (
-    may_hold_pins,
-    pins_from_declarations,
-    pins_from_locks,
-)
+from mpdoctor.project.declared_versions import may_hold_pins, pins_from_declarations, pins_from_locks
 from mpdoctor.project.declared_versions.images import pins_from_images
 from mpdoctor.project.declared_versions.legacy_keras import file_that_sets_it, is_project
 from mpdoctor.project.declared_versions.pins import KERAS, TENSORFLOW, TF_KERAS, Pin

@@ -61,6 +61,7 @@ class Rule:
     `explains` (EXPLAINS in the rule's file): the codes of findings that are consequences of this rule's, and how near
     they must be. `is_confirmed_live` (CONFIRMED_LIVE): a live finding without a line, or on another one, confirms the
     one in the source. `never_raises` (NEVER_RAISES): it costs digits or time and explains no error on its line.
+    `causes_error` (CAUSES_ERROR): words of the error that its defect ends in, on another line.
     `says_that_it_raised`, `says_that_no_model_came`: it tells how the program ended, and not why.
     `causes_divergence` (CAUSES_DIVERGENCE): it is why weights ran away, unless the finding's own evidence says False
     under this name. `tells_of_divergence` (TELLS_OF_DIVERGENCE): it tells that they did; of several that do the one
@@ -86,6 +87,7 @@ class Rule:
     explains: Mapping[str, Nearness] = field(default_factory=dict)
     is_confirmed_live: bool = False
     never_raises: bool = False
+    causes_error: str = ""
     says_that_it_raised: bool = False
     says_that_no_model_came: bool = False
     causes_divergence: bool = False
@@ -198,6 +200,7 @@ def _rule_from_module(module: ModuleType, match: re.Match[str]) -> Rule:
         explains=getattr(module, "EXPLAINS", {}),
         is_confirmed_live=getattr(module, "CONFIRMED_LIVE", False),
         never_raises=getattr(module, "NEVER_RAISES", False),
+        causes_error=getattr(module, "CAUSES_ERROR", ""),
         says_that_it_raised=getattr(module, "SAYS_THAT_IT_RAISED", False),
         says_that_no_model_came=getattr(module, "SAYS_THAT_NO_MODEL_CAME", False),
         causes_divergence=getattr(module, "CAUSES_DIVERGENCE", False),

@@ -71,13 +71,7 @@ def program_with_imports(
 ) -> tuple[dict[Path, SourceFacts], SourceFacts]:
     """Like `facts_with_imports`, together with the facts of all files as if they stood in the script's file. `given`:
     how files are shown, by absolute path; of the others it follows from the script."""
-    from mpdoctor.source.program import (
-        execute_script,
-        execute_the_rest,
-        facts_from_module,
-        facts_of_program,
-        new_state,
-    )
+    from mpdoctor.source.program import execute_script, execute_the_rest, facts_from_module, facts_of_program, new_state
 
     start, shown = path.absolute(), str(path) if shown_as is None else shown_as
     state = new_state(files, shown=given)

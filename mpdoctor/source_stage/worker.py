@@ -249,7 +249,7 @@ def only_rewrites_graphs(sources: Iterable[SourceFacts]) -> bool:
 
 
 def _without_events(facts: SourceFacts) -> SourceFacts:
-    from mpdoctor.semantics.source.programs.saving.written_files import saved_files_from_events
+    from mpdoctor.semantics.source.trainings.written_files import saved_files_from_events
 
     makings, policies = makings_from_events(facts), facts.policies_from_events()
     return dataclasses.replace(

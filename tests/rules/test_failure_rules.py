@@ -588,7 +588,7 @@ def test_what_is_no_layer_is_named_as_what_it_is(
         (("p",), "loss = y - p", "Cast `p` first, `tf.cast(p, tf.float32)`"),
         (("labels",), "loss = labels - p", "Cast `labels` first, `tf.cast(labels, tf.float32)`"),
         (("y", "p"), "loss = y * log(p) * w", "Cast `y` and `p` first, each with `tf.cast(…, tf.float32)`"),
-        ((), "loss = tf.cast(y, tf.float16) - p", "Cast to float32 instead of float16 here"),
+        ((), "loss = tf.cast(y, tf.float16) - p", "Cast to float32 instead of float16: a loss"),
         ((), "loss = compute(y)", "Cast the prediction first"),
     ],
 )

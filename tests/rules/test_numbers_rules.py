@@ -11,8 +11,8 @@ from judging import KERASES, findings_in
 
 from mpdoctor.facts.versions import Keras
 from mpdoctor.program.values import Value
+from mpdoctor.semantics.source.layers.precision import Precision
 from mpdoctor.semantics.source.numbers.constants import numbers_from_value
-from mpdoctor.semantics.source.numbers.precision import Precision
 from mpdoctor.semantics.source.numbers.value_counts import large_pooling
 
 pytestmark = pytest.mark.fast

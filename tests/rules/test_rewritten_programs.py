@@ -528,6 +528,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp110/flagged_handler_of_its_own mp201/flagged_chained_stages mp409/flagged_beside_unscaled_gradients
     """,
     "as_callable_objects": """
+        mp505/clean_labels_cast_by_name
         mp202/flagged_lambda_of_a_models_class
         mp214/flagged_wrapped_with_signature mp202/flagged_lambda_that_is_also_called
         mp202/flagged_output_of_a_lambda_layer

@@ -13,7 +13,7 @@ from mpdoctor.facts.location import Location
 from mpdoctor.fixes.texts import edited
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.made.layers import MadeLayer, NoPlace, given_dtype
-from mpdoctor.semantics.source.edits.syntax_trees import called
+from mpdoctor.semantics.source.texts.syntax_trees import called
 
 from .comparing import PlainKeras
 from .generator import Script, script_from_seed

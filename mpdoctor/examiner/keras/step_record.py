@@ -113,10 +113,11 @@ class Record:
 
 
 def _first_nonfinite(gradients: list[tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
-    """Whether all are finite; and as a float32 the place of the first that is not, -1 where there is none."""
-    flags = tf.stack([tf.reduce_all(tf.math.is_finite(values_of_gradient(g))) for g in gradients if g is not None])
-    finite = tf.reduce_all(flags)
-    first = tf.argmin(tf.cast(flags, tf.int32), output_type=tf.int32)
+    """Whether all are finite; and as a float32 the place of the first that is not, -1 where there is none. Where all
+    are None, which the optimizer itself refuses, all are finite."""
+    flags = [tf.reduce_all(tf.math.is_finite(values_of_gradient(g))) for g in gradients if g is not None]
+    finite = tf.reduce_all(flags or [True])
+    first = tf.argmin(tf.cast(flags or [True], tf.int32), output_type=tf.int32)
     return finite, tf.where(finite, -1.0, tf.cast(first, tf.float32))
 
 

@@ -8,13 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from mpdoctor.examiner.reference.comparison import (
-    cosine,
-    is_finite,
-    lowest_power,
-    relevant_paths,
-    variables_compared,
-)
+from mpdoctor.examiner.reference.comparison import cosine, is_finite, lowest_power, relevant_paths, variables_compared
 from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT
 from mpdoctor.facts.reference import FLUSHED_TOO_MUCH, ScaleRoom
 

@@ -9,13 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from mpdoctor.reporters.privacy.secret_forms import (
-    CONSTANTS,
-    FORMS,
-    SHORTEST_TOKEN,
-    SecretKind,
-    is_placeholder,
-)
+from mpdoctor.reporters.privacy.secret_forms import CONSTANTS, FORMS, SHORTEST_TOKEN, SecretKind, is_placeholder
 from mpdoctor.reporters.privacy.secret_words import ALONE, Name, kind_of_name, looks_random, words_of_name
 
 ENOUGH = 300  # characters of a value decide whether it is a secret

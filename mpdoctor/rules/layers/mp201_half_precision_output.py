@@ -58,17 +58,17 @@ from mpdoctor.program.values import Api, Attribute, Item, Value, is_api, known, 
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.float32.outputs import output_in_float32
 from mpdoctor.semantics.source.function_names import function_or_activation_named
-from mpdoctor.semantics.source.layers.model_layers import TRAINING
 from mpdoctor.semantics.source.layers.output_activations import activations_of_outputs
 from mpdoctor.semantics.source.layers.output_dtypes import hands_on, sixteen_bit_output
 from mpdoctor.semantics.source.layers.output_layers import KEEPING_DIGITS, output_layers, recasting_layer
-from mpdoctor.semantics.source.layers.unread_outputs import UnreadOutputs
+from mpdoctor.semantics.source.layers.precision import precision_of
 from mpdoctor.semantics.source.numbers.computed_outputs import computed_outputs
-from mpdoctor.semantics.source.numbers.losses_and_metrics import STEPS
-from mpdoctor.semantics.source.numbers.precision import precision_of
-from mpdoctor.semantics.source.optimizers.attribute_access import writes
+from mpdoctor.semantics.source.programs.attribute_access import writes
+from mpdoctor.semantics.source.programs.losses_and_metrics import STEPS
+from mpdoctor.semantics.source.programs.models import TRAINING
 from mpdoctor.semantics.source.programs.running_functions import functions_around
 from mpdoctor.semantics.source.programs.using_scripts import trains_model
+from mpdoctor.semantics.source.trainings.unread_outputs import UnreadOutputs
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.WARNING

@@ -76,17 +76,14 @@ from mpdoctor.semantics.live.errors.dtype_error_causes import (
 )
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.source.edits.casts import cast
-from mpdoctor.semantics.source.edits.expressions import argument_at, safe_fix
+from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.edits.met_operands import (
     cast_where_it_meets,
     dtype_of_expression,
     dtype_of_input,
     dtype_written,
     fix_by_dtype_of_input,
-    pairs_that_meet,
-    with_elements,
 )
-from mpdoctor.semantics.source.edits.syntax_trees import location_of
 from mpdoctor.semantics.source.edits.updates import advice_for_float32, advice_for_update
 from mpdoctor.semantics.source.layers.layer_variables import RAW
 from mpdoctor.semantics.source.layers.weight_values import is_weight_decay
@@ -96,7 +93,15 @@ from mpdoctor.semantics.source.operands.dtype_mismatches import DtypeMismatch, m
 from mpdoctor.semantics.source.operands.float32_meetings import float32_meetings
 from mpdoctor.semantics.source.operands.mixed_operands import half_dtypes, is_half, mixed_operands
 from mpdoctor.semantics.source.operands.numbers_first import ALWAYS, COMMUTING, NumberFirst, numbers_before_half
-from mpdoctor.semantics.source.operands.operand_words import expression_text, float32_side, kind_of_half
+from mpdoctor.semantics.source.operands.operand_words import (
+    expression_text,
+    float32_side,
+    kind_of_half,
+    pairs_that_meet,
+    with_elements,
+)
+from mpdoctor.semantics.source.texts.syntax_trees import location_of
+from mpdoctor.semantics.source.texts.written import argument_at
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR

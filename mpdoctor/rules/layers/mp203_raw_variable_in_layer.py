@@ -65,7 +65,7 @@ from mpdoctor.semantics.live.errors.dtype_error_causes import mismatch_in_call, 
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.source.edits.expressions import safe_fix, unsafe_fix
 from mpdoctor.semantics.source.edits.made.weights import as_added_weight
-from mpdoctor.semantics.source.edits.met_operands import cast_where_it_meets, dtype_written, pairs_that_meet
+from mpdoctor.semantics.source.edits.met_operands import cast_where_it_meets, dtype_written
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances
 from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING, FLOATS, may_be_trained, raw_variables
 from mpdoctor.semantics.source.operands.mixed_operands import (
@@ -75,6 +75,7 @@ from mpdoctor.semantics.source.operands.mixed_operands import (
     origin,
     without_numbers,
 )
+from mpdoctor.semantics.source.operands.operand_words import pairs_that_meet
 from mpdoctor.semantics.wording import listed, place_of
 
 SEVERITY = Severity.ERROR

@@ -63,7 +63,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts
 from mpdoctor.program.values import Api, Attribute, Value, is_api, known
-from mpdoctor.semantics.source.edits.expressions import argument_text, unsafe_fix, without_keyword
+from mpdoctor.semantics.source.edits.expressions import unsafe_fix, without_keyword
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances
 from mpdoctor.semantics.source.layers.layer_variables import (
     added_weights,
@@ -71,8 +71,9 @@ from mpdoctor.semantics.source.layers.layer_variables import (
     owner_of_weight,
     raw_variables,
 )
-from mpdoctor.semantics.source.numbers.losses_and_metrics import half_dtype_of_policy
+from mpdoctor.semantics.source.programs.losses_and_metrics import half_dtype_of_policy
 from mpdoctor.semantics.source.programs.tests_without_training import is_in_test_without_training
+from mpdoctor.semantics.source.texts.written import argument_text
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)

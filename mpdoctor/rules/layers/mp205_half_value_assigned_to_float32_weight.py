@@ -69,16 +69,13 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Item, Value, known, options
 from mpdoctor.semantics.live.errors.dtype_errors import half_given_for_float32
 from mpdoctor.semantics.source.edits.casts import cast_argument
-from mpdoctor.semantics.source.edits.expressions import argument_text, safe_fix
+from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_made_with, runs_in_layer
-from mpdoctor.semantics.source.layers.layer_variables import (
-    ASSIGNING,
-    is_raw_variable_of_layer,
-    is_stored_as_computed,
-)
+from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING, is_raw_variable_of_layer, is_stored_as_computed
 from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.layers.weight_values import weight_holder
 from mpdoctor.semantics.source.operands.mixed_operands import is_half
+from mpdoctor.semantics.source.texts.written import argument_text
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR

@@ -57,12 +57,13 @@ from mpdoctor.program.values import Api, Attribute, Collection, Either, Item, Va
 from mpdoctor.semantics.live.errors.dtype_error_causes import mismatch_in_call, names_variable_dtype
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.source.edits.attributes import attribute_renamed
-from mpdoctor.semantics.source.edits.expressions import holds, safe_fix, unsafe_fix
+from mpdoctor.semantics.source.edits.expressions import safe_fix, unsafe_fix
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances, runs_in_layer
 from mpdoctor.semantics.source.layers.layer_variables import RAW
 from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.operands.casts import is_cast, is_cast_to, is_supervised
 from mpdoctor.semantics.source.operands.mixed_operands import MixedOperands, is_half, may_raise, mixed_operands
+from mpdoctor.semantics.source.texts.written import holds
 
 SEVERITY = Severity.WARNING
 FIXES = ("safe", "unsafe")

@@ -57,12 +57,12 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.policy_settings import policies_set_by
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
-from mpdoctor.program.values import Api, Attribute, Value, options, walk
-from mpdoctor.semantics.source.edits.casts import cast_around
+from mpdoctor.program.values import Api, Attribute, Value, agreed, options, walk
+from mpdoctor.semantics.source.edits.casts import cast_to_dtype_instead, cast_to_float32_instead
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, safe_fix, unsafe_fix
 from mpdoctor.semantics.source.layers.call_dtypes import NOT_CALLED, policies_of_instances
 from mpdoctor.semantics.source.layers.model_layers import layer_name, policies_written
-from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.source.layers.precision import precision_of
 from mpdoctor.semantics.source.operands.casts import casts, is_cast, is_cast_to
 from mpdoctor.semantics.source.operands.combined_values import (
     combined_ids,
@@ -100,7 +100,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             cast for cast, *_, in_loss in casts_by_name if in_loss and cast.context.function is call.context.function
         ]
         in_helper = is_loss and not _stands_in_a_loss(facts, call, losses)
-        fix = None if in_helper else _fix_in_loss(facts, together) if is_loss else _fix(facts, call)
+        fix = None if in_helper else _fix_in_loss(facts, together, losses) if is_loss else _fix(facts, call)
         instead = _instead(facts, call, dtype, given, losses, is_loss=is_loss)
         yield _finding(dtype, is_cast(call), instead, call.location, fix, meets_what_no_cast_decides(facts, call))
     yield from _in_steps(facts, {call.location for call, *_ in casts_by_name})
@@ -204,12 +204,17 @@ def _fix(facts: SourceFacts, call: Call) -> Fix | None:
     return safe_fix(f"{'Cast to' if is_cast(call) else 'Make it in'} `{dtype}`", edit)
 
 
-def _fix_in_loss(facts: SourceFacts, together: list[Call]) -> Fix | None:
-    """The edits that make all casts of the loss float32: with only one of them the dtypes would not match."""
-    around = cast_around(facts)
-    wide = around[1].removeprefix(", ").removesuffix(")") if around is not None else ""
-    edits = (argument_replaced(facts, call.location, "dtype", 1, wide) for call in together)
-    return unsafe_fix("Cast to float32", *edits) if wide else None
+def _fix_in_loss(facts: SourceFacts, together: list[Call], losses: set[int]) -> Fix | None:
+    """The edits that make all casts of the loss float32, since with only one of them the dtypes would not match; where
+    they meet predictions that are 16-bit by the policy, those that ask these for their dtype."""
+    places = [call.location for call in together]
+    if not any(meets_what_no_cast_decides(facts, call) for call in together):
+        return unsafe_fix("Cast to float32", cast_to_float32_instead(facts, places))
+    name = agreed(_predictions_of_loss(facts, call, losses) for call in together)
+    cast = [value for call in together for value in options(call.argument(0, "x")) if isinstance(value, Parameter)]
+    if not name or name in (parameter.name for parameter in cast):
+        return None
+    return safe_fix(f"Cast to `{name}.dtype`", cast_to_dtype_instead(facts, places, f"{name}.dtype"))
 
 
 def _finding(dtype: str, of_cast: bool, instead: str, location: Location, fix: Fix | None, raises: bool) -> Finding:

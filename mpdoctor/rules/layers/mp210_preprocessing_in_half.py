@@ -63,7 +63,7 @@ from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Collection, Item, Value, known, options
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
-from mpdoctor.semantics.source.edits.layers import in_float32
+from mpdoctor.semantics.source.edits.given_dtypes import in_float32
 from mpdoctor.semantics.source.layers.layer_dtypes import half_dtype_of_layer
 
 SEVERITY = Severity.INFO

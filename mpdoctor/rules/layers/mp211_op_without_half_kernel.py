@@ -71,15 +71,16 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, walk
 from mpdoctor.semantics.live.refusing_layers import refuses_half
 from mpdoctor.semantics.source.edits.casts import NAMES_OF_FIRST, cast, cast_argument
-from mpdoctor.semantics.source.edits.expressions import argument_at, safe_fix
+from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.edits.uses import meets_others
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, computes_in_half, runs_in_layer
+from mpdoctor.semantics.source.layers.precision import precision_of
 from mpdoctor.semantics.source.numbers.differentiated_values import is_stopped_behind
-from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.numbers.tensor_shapes import SHAPES, sizes_named
 from mpdoctor.semantics.source.numbers.whole_numbers import is_counted
 from mpdoctor.semantics.source.operands.mixed_operands import half_dtypes, origin
 from mpdoctor.semantics.source.operands.refused_arguments import RefusedArgument, refused_argument
+from mpdoctor.semantics.source.texts.written import argument_at
 from mpdoctor.semantics.wording import expression_at, text_at
 
 SEVERITY = Severity.ERROR

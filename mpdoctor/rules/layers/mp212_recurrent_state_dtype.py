@@ -58,12 +58,13 @@ from mpdoctor.program.values import Collection, Value, known, options
 from mpdoctor.semantics.live.errors.dtype_error_causes import changed_state, is_float32_state, state_of_a_stateful_layer
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.source.edits.casts import cast, each_cast, second_returned_cast
-from mpdoctor.semantics.source.edits.expressions import argument_at, callee_text, safe_fix, unsafe_fix
-from mpdoctor.semantics.source.edits.layers import in_float32
+from mpdoctor.semantics.source.edits.expressions import safe_fix, unsafe_fix
+from mpdoctor.semantics.source.edits.given_dtypes import in_float32
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances
 from mpdoctor.semantics.source.layers.later_inputs import given_to_call
 from mpdoctor.semantics.source.layers.layer_dtypes import half_dtype_of_layer
 from mpdoctor.semantics.source.programs.branches import is_asked_for_others
+from mpdoctor.semantics.source.texts.written import argument_at, callee_text
 from mpdoctor.semantics.wording import quoted
 
 SEVERITY = Severity.ERROR

@@ -67,10 +67,11 @@ from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts
 from mpdoctor.program.values import Api, Attribute, Collection, Value, known, options
-from mpdoctor.semantics.source.edits.expressions import text_of, unsafe_fix
+from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.passed_keywords import passing_keywords
 from mpdoctor.semantics.source.layers.model_layers import layers_of
-from mpdoctor.semantics.source.programs.saving.saved_files import drops_dtype
+from mpdoctor.semantics.source.texts.written import text_of
+from mpdoctor.semantics.source.trainings.saved_files import drops_dtype
 
 SEVERITY = Severity.INFO
 FIXES = ("unsafe",)

@@ -67,20 +67,17 @@ from mpdoctor.program.values import Api, Collection, Item, Value, walk
 from mpdoctor.semantics.live.errors.dtype_errors import array_of_another_dtype
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.live.refusing_layers import refuses_half
-from mpdoctor.semantics.source.edits.expressions import argument_replaced, callee_text, safe_fix
+from mpdoctor.semantics.source.edits.expressions import argument_replaced, safe_fix
+from mpdoctor.semantics.source.edits.given_dtypes import edit_of_draw
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, computes_in_half, runs_in_layer
+from mpdoctor.semantics.source.layers.precision import precision_of
 from mpdoctor.semantics.source.layers.tensor_arrays import writes_into_arrays
-from mpdoctor.semantics.source.numbers.precision import precision_of
-from mpdoctor.semantics.source.operands.declared_dtypes import (
-    DeclaredFloat32,
-    declared_in_float32,
-    dtypes_let_in,
-    edit_of_draw,
-)
+from mpdoctor.semantics.source.operands.declared_dtypes import DeclaredFloat32, declared_in_float32, dtypes_let_in
 from mpdoctor.semantics.source.operands.float32_meetings import is_wide
 from mpdoctor.semantics.source.operands.kept_dtypes import half_dtype_given_back, is_passed_on
 from mpdoctor.semantics.source.operands.mixed_operands import half_dtypes
 from mpdoctor.semantics.source.programs.running_functions import surrounding
+from mpdoctor.semantics.source.texts.written import callee_text
 from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.ERROR

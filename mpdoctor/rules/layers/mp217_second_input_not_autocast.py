@@ -68,13 +68,13 @@ from mpdoctor.semantics.live.errors.dtype_errors import mismatch_of_precisions
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, headline_from_failure, place_of_failure
 from mpdoctor.semantics.live.refusing_layers import computing_in_float32, later_float32_inputs
 from mpdoctor.semantics.source.edits.casts import cast
-from mpdoctor.semantics.source.edits.expressions import name_at, safe_fix
+from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.function_names import function_named
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances
 from mpdoctor.semantics.source.layers.later_inputs import MOST_LAYERS, given_to_call, is_later_input
 from mpdoctor.semantics.source.layers.later_inputs import given as given_to
 from mpdoctor.semantics.source.layers.layer_dtypes import half_dtype_of_layer
-from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.source.layers.precision import precision_of
 from mpdoctor.semantics.source.operands.mixed_operands import (
     MixedOperands,
     is_half,
@@ -82,6 +82,7 @@ from mpdoctor.semantics.source.operands.mixed_operands import (
     origin,
     without_numbers,
 )
+from mpdoctor.semantics.source.texts.written import name_at
 from mpdoctor.semantics.wording import listed, place_of
 
 SEVERITY = Severity.ERROR

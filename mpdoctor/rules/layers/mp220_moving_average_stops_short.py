@@ -62,8 +62,8 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_variables import is_stored_as_computed
+from mpdoctor.semantics.source.layers.precision import precision_of
 from mpdoctor.semantics.source.numbers.moving_averages import MovingAverage, end_for_ones, moving_averages
-from mpdoctor.semantics.source.numbers.precision import precision_of
 
 SEVERITY = Severity.WARNING
 FAR_FROM_ONE = 0.9

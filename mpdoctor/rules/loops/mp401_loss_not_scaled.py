@@ -74,10 +74,9 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Unknown, Value, options, walk
 from mpdoctor.semantics.live.fixed_scales import fixed_factor
-from mpdoctor.semantics.source.edits.expressions import argument_at, put_around, text_of, unsafe_fix
+from mpdoctor.semantics.source.edits.expressions import put_around, unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_losses import loss_scaled
-from mpdoctor.semantics.source.layers.float16_layers import nothing_is_float16
-from mpdoctor.semantics.source.optimizers.attribute_access import same_object
+from mpdoctor.semantics.source.optimizers.float16_layers import nothing_is_float16
 from mpdoctor.semantics.source.optimizers.functional_gradients import (
     STATELESS_APPLY,
     stateless_steps,
@@ -99,7 +98,9 @@ from mpdoctor.semantics.source.optimizers.loss_scale_signs import may_be_scaled_
 from mpdoctor.semantics.source.optimizers.resized_gradients import divided_by_its_scale, unscaled_on_the_way
 from mpdoctor.semantics.source.optimizers.scaling import unscaled_losses_of_layers
 from mpdoctor.semantics.source.optimizers.wrappers import starting_scale_in_words
+from mpdoctor.semantics.source.programs.attribute_access import same_object
 from mpdoctor.semantics.source.programs.branches import may_not_run
+from mpdoctor.semantics.source.texts.written import argument_at, text_of
 from mpdoctor.semantics.wording import receiver_text
 
 SEVERITY = Severity.ERROR

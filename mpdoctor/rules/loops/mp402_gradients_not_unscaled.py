@@ -67,12 +67,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
 from mpdoctor.program.values import Value, known, options
 from mpdoctor.semantics.live.fixed_scales import fixed_divisor, fixed_factor
-from mpdoctor.semantics.source.edits.expressions import (
-    argument_at,
-    expression_written,
-    put_around,
-    unsafe_fix,
-)
+from mpdoctor.semantics.source.edits.expressions import put_around, unsafe_fix
 from mpdoctor.semantics.source.edits.statements import passed_on
 from mpdoctor.semantics.source.optimizers.applied_scaled import applied_scaled, scaled_twice, unscaled_in_one_arm
 from mpdoctor.semantics.source.optimizers.gradient_sums import (
@@ -93,6 +88,7 @@ from mpdoctor.semantics.source.optimizers.loss_scale_signs import is_scaled_by
 from mpdoctor.semantics.source.optimizers.scaling import FEWEST, applied_by_its_scaler
 from mpdoctor.semantics.source.optimizers.wrappers import starting_scale_in_words, wrapped
 from mpdoctor.semantics.source.programs.branches import may_not_run
+from mpdoctor.semantics.source.texts.written import argument_at, expression_written
 from mpdoctor.semantics.wording import place_of, receiver_text, text_at
 
 SEVERITY = Severity.ERROR

@@ -64,10 +64,8 @@ from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.semantics.source.edits.expressions import argument_at, expression_written, put_behind, unsafe_fix
+from mpdoctor.semantics.source.edits.expressions import put_behind, unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_losses import unscaled_at_tape, zeroed_behind
-from mpdoctor.semantics.source.edits.syntax_trees import called
-from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 from mpdoctor.semantics.source.optimizers.gradient_sums import (
     adds_up,
     are_new,
@@ -76,18 +74,12 @@ from mpdoctor.semantics.source.optimizers.gradient_sums import (
     may_be_set_back,
     scaled_gradients_given,
 )
-from mpdoctor.semantics.source.optimizers.gradients import (
-    UNSCALING,
-    applied_gradients,
-    given_to,
-    target,
-)
-from mpdoctor.semantics.source.optimizers.scaling import (
-    applied_by_its_scaler,
-    holds_gradient,
-    scaling_calls,
-)
+from mpdoctor.semantics.source.optimizers.gradients import UNSCALING, applied_gradients, given_to, target
+from mpdoctor.semantics.source.optimizers.scaling import applied_by_its_scaler, holds_gradient, scaling_calls
+from mpdoctor.semantics.source.programs.attribute_access import same_object
 from mpdoctor.semantics.source.programs.branches import contradicts_itself, may_not_run
+from mpdoctor.semantics.source.texts.syntax_trees import called
+from mpdoctor.semantics.source.texts.written import argument_at, expression_written
 from mpdoctor.semantics.wording import receiver_text
 
 SEVERITY = Severity.WARNING

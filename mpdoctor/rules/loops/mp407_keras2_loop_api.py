@@ -49,11 +49,12 @@ from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Value, options
 from mpdoctor.semantics.source.edits.attributes import attribute_renamed
-from mpdoctor.semantics.source.edits.expressions import call_of, safe_fix
+from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.edits.statements import passed_on
-from mpdoctor.semantics.source.optimizers.attribute_access import reads
 from mpdoctor.semantics.source.optimizers.bare_optimizers import is_bare
 from mpdoctor.semantics.source.optimizers.wrappers import wrapped
+from mpdoctor.semantics.source.programs.attribute_access import reads
+from mpdoctor.semantics.source.texts.written import call_of
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR

@@ -58,7 +58,6 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import FunctionFacts, Instance, Parameter
 from mpdoctor.program.values import Attribute, Value, is_api, options
 from mpdoctor.semantics.source.edits.expressions import callee_replaced, unsafe_fix
-from mpdoctor.semantics.source.optimizers.attribute_access import receivers
 from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
     given_to,
@@ -68,6 +67,7 @@ from mpdoctor.semantics.source.optimizers.gradients import (
 )
 from mpdoctor.semantics.source.optimizers.scaling import holds_gradient, scales, scaling_calls
 from mpdoctor.semantics.source.optimizers.wrappers import wrapped
+from mpdoctor.semantics.source.programs.attribute_access import receivers
 from mpdoctor.semantics.wording import receiver_text
 
 SEVERITY = Severity.ERROR

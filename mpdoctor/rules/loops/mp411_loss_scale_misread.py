@@ -45,13 +45,14 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Instance
 from mpdoctor.program.values import Api, Attribute, Collection, is_api, options
 from mpdoctor.semantics.source.edits.attributes import attribute_renamed
-from mpdoctor.semantics.source.edits.expressions import argument_at, call_of, put_around, replaced, safe_fix, text_of
-from mpdoctor.semantics.source.optimizers.attribute_access import reads, scales_in_keras2
-from mpdoctor.semantics.source.optimizers.scaling import scales
+from mpdoctor.semantics.source.edits.expressions import put_around, replaced, safe_fix
+from mpdoctor.semantics.source.optimizers.scaling import scales, scales_in_keras2
 from mpdoctor.semantics.source.optimizers.unbuilt_wrappers import is_unbuilt
 from mpdoctor.semantics.source.optimizers.wrappers import wrapped
+from mpdoctor.semantics.source.programs.attribute_access import reads
 from mpdoctor.semantics.source.programs.backends import may_run_on_another_backend
 from mpdoctor.semantics.source.programs.running_functions import functions_around, surrounding
+from mpdoctor.semantics.source.texts.written import argument_at, call_of, text_of
 from mpdoctor.semantics.wording import place_of, receiver_text, text_at
 
 SEVERITY = Severity.ERROR

@@ -59,16 +59,16 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, agreed
 from mpdoctor.semantics.source.edits.expressions import replaced, safe_fix
-from mpdoctor.semantics.source.edits.met_operands import pairs_that_meet
 from mpdoctor.semantics.source.edits.named_numbers import number_replaced
-from mpdoctor.semantics.source.edits.syntax_trees import location_of
 from mpdoctor.semantics.source.function_names import functions_called
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.later_inputs import given_further_out
+from mpdoctor.semantics.source.layers.precision import Precision, precision_of
 from mpdoctor.semantics.source.numbers.constants import numbers_from_value
 from mpdoctor.semantics.source.numbers.masks import is_mask, is_named_mask
-from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
 from mpdoctor.semantics.source.numbers.small_divisors import is_of_ones
+from mpdoctor.semantics.source.operands.operand_words import pairs_that_meet
+from mpdoctor.semantics.source.texts.syntax_trees import location_of
 from mpdoctor.semantics.wording import expression_at, text_at
 
 SEVERITY = Severity.ERROR

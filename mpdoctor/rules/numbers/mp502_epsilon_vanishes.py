@@ -78,6 +78,7 @@ from mpdoctor.semantics.source.edits.named_numbers import number_replaced
 from mpdoctor.semantics.source.edits.names import tensorflow
 from mpdoctor.semantics.source.function_names import functions_called
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
+from mpdoctor.semantics.source.layers.precision import precision_of
 from mpdoctor.semantics.source.numbers.constants import BELOW_ONE, ONE_IN_FLOAT32, numbers_from_value, written
 from mpdoctor.semantics.source.numbers.differentiated_values import divides_by_stopped, has_gradient, is_stopped_behind
 from mpdoctor.semantics.source.numbers.epsilon_guards import (
@@ -99,7 +100,6 @@ from mpdoctor.semantics.source.numbers.epsilon_guards import (
     upper_bounds,
     without_guard,
 )
-from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.wording import expression_at, named_default
 
 SEVERITY = Severity.ERROR

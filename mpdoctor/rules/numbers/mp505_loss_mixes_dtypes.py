@@ -60,7 +60,7 @@ class Regression(keras.Model):
 ```
 
 ## Versions
-All; in Keras 3 only in custom loops and train_steps.
+All; in Keras 3 in custom loops and train_steps, and in losses for compile() that cast one side to 16 bits by name.
 
 ## Where users met it
 tensorflow/tensorflow#39982, qubvel/segmentation_models#509, intel/ipex-llm#7020.
@@ -84,13 +84,15 @@ from mpdoctor.program.values import Collection, Value, is_api, walk
 from mpdoctor.semantics.live.errors.dtype_errors import mismatch_of_precisions
 from mpdoctor.semantics.live.errors.error_texts import evidence_of
 from mpdoctor.semantics.live.errors.failing_parts import place_of_part
-from mpdoctor.semantics.source.edits.casts import NAMES_OF_FIRST, cast
-from mpdoctor.semantics.source.edits.expressions import argument_at, holds, name_at, safe_fix, text_of
+from mpdoctor.semantics.source.edits.casts import NAMES_OF_FIRST, cast, cast_to_float32_instead
+from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.edits.statements import statement_at
-from mpdoctor.semantics.source.edits.syntax_trees import location_of, nodes_at
-from mpdoctor.semantics.source.numbers.losses_and_metrics import DATA
-from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.source.layers.precision import precision_of
+from mpdoctor.semantics.source.operands.combined_values import casts_to_half
 from mpdoctor.semantics.source.operands.dtype_mismatches import DtypeMismatch, dtype_mismatches
+from mpdoctor.semantics.source.programs.losses_and_metrics import DATA
+from mpdoctor.semantics.source.texts.syntax_trees import location_of, nodes_at
+from mpdoctor.semantics.source.texts.written import argument_at, holds, name_at, text_of
 from mpdoctor.semantics.wording import expression_at, listed, quoted, text_at
 
 SEVERITY = Severity.ERROR
@@ -115,7 +117,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             continue  # MP508
         yield Finding(
             f"{_wide_side(facts, mismatch)}, and is combined with {_half_side(facts, mismatch)}: this line raises.",
-            (_help_for_join if _is_join(mismatch) else _help)(_to_cast(facts, mismatch)),
+            _help_in_source(facts, mismatch),
             mismatch.event.location,
             fix=_fix(facts, mismatch),
         )
@@ -136,6 +138,9 @@ def _wide_side(facts: SourceFacts, mismatch: DtypeMismatch) -> str:
 def _half_side(facts: SourceFacts, mismatch: DtypeMismatch) -> str:
     """The 16-bit operand in words: the prediction, or the labels, which Keras 2 hands to a loss in the prediction's
     dtype."""
+    if casts_to_half(facts, mismatch.half):
+        side = quoted(facts, mismatch.half.location, mismatch.event.location) or "a tensor"
+        return f"{side}, which is cast to {mismatch.half_dtype} by name"
     roles = precision_of(facts).roles
     given = [
         parameter
@@ -151,10 +156,16 @@ def _half_side(facts: SourceFacts, mismatch: DtypeMismatch) -> str:
 
 
 def _fix(facts: SourceFacts, mismatch: DtypeMismatch) -> Fix | None:
-    """The edit that casts the prediction where it is combined with the other operand."""
+    """The edit that casts the prediction where it is combined with the other operand, or names float32 in the cast
+    that made 16 bits of it."""
+    casts = _own_casts(facts, mismatch)
+    if casts:
+        return safe_fix("Cast to float32", cast_to_float32_instead(facts, (call.location for call in casts)))
     name, side = _name_of(facts, mismatch), _half_operand(facts, mismatch)
     place = name_at(facts, mismatch.event.location, name) if name else None
-    if place is None and isinstance(side, (ast.Name, ast.Attribute)):  # its name may be in the other operand as well
+    if (
+        place is None and side is not None and _is_spelled(facts, mismatch, side)
+    ):  # its name may be in the other operand as well
         place = location_of(facts, side)
     if place is None and holds(mismatch.event.location, mismatch.half.location):
         place = mismatch.half.location
@@ -209,6 +220,27 @@ def _is_join(mismatch: DtypeMismatch) -> bool:
     return isinstance(mismatch.event, Call) and is_api(mismatch.event.callee, *JOINS)
 
 
+def _own_casts(facts: SourceFacts, mismatch: DtypeMismatch) -> list[Call]:
+    """The casts by name in the function of the line itself: in another one they may be for others, too."""
+    casts, function = casts_to_half(facts, mismatch.half), mismatch.event.context.function
+    return casts if all(call.context.function is function for call in casts) else []
+
+
+def _is_spelled(facts: SourceFacts, mismatch: DtypeMismatch, side: ast.expr) -> bool:
+    """Whether the 16-bit operand can be called by its text: it is a name, or a call of what casts it."""
+    return isinstance(side, (ast.Name, ast.Attribute)) or bool(casts_to_half(facts, mismatch.half))
+
+
+def _help_in_source(facts: SourceFacts, mismatch: DtypeMismatch) -> str:
+    if _own_casts(facts, mismatch):
+        return _float32_instead_of(mismatch.half_dtype)
+    return (_help_for_join if _is_join(mismatch) else _help)(_to_cast(facts, mismatch))
+
+
+def _float32_instead_of(half: str) -> str:
+    return f"Cast to float32 instead of {half}: a loss is best computed in float32."
+
+
 def _help_for_join(name: str | None) -> str:
     what = f"`{name}`" if name else "the 16-bit tensor"
     return f"Cast {what} first, `tf.cast({name or '…'}, tf.float32)`: only tensors of one dtype can be joined."
@@ -230,7 +262,7 @@ def _help_for_line(failure: FailureFacts, half: str) -> str:
     if names:
         return _help(names[0])
     if re.search(rf"\bcast\(.*{half}", failure.failing_line):
-        return f"Cast to float32 instead of {half} here: a loss is best computed in float32."
+        return _float32_instead_of(half)
     return _help(None)
 
 
@@ -241,7 +273,7 @@ def _name_of(facts: SourceFacts, mismatch: DtypeMismatch) -> str:
     if isinstance(expression_at(facts, mismatch.event.location), ast.Call):
         return _assigned(facts, mismatch.half.location)
     side = _half_operand(facts, mismatch)
-    return ast.unparse(side) if isinstance(side, (ast.Name, ast.Attribute)) else ""
+    return ast.unparse(side) if side is not None and _is_spelled(facts, mismatch, side) else ""
 
 
 def _spelled(facts: SourceFacts, mismatch: DtypeMismatch) -> str:

@@ -57,6 +57,7 @@ from mpdoctor.semantics.source.edits.casts import cast_around
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, unsafe_fix
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_dtypes import half_dtype_of_layer
+from mpdoctor.semantics.source.layers.precision import precision_of
 from mpdoctor.semantics.source.numbers.class_ids import (
     casts_behind,
     classes_behind,
@@ -64,7 +65,6 @@ from mpdoctor.semantics.source.numbers.class_ids import (
     ids_before_casts,
     indexings,
 )
-from mpdoctor.semantics.source.numbers.precision import precision_of
 
 SEVERITY = Severity.ERROR
 FIXES = ("unsafe",)

@@ -75,9 +75,9 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Collection, Known, Value, known, leaves, options
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.output_activations import activations_of, activations_of_outputs
+from mpdoctor.semantics.source.layers.precision import precision_of
 from mpdoctor.semantics.source.numbers.late_casts import Rounded, rounded_outputs, rounded_tensor, unguarded_logarithms
-from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled, compilings, prediction_of
-from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.source.programs.losses_and_metrics import compiled, compilings, prediction_of
 from mpdoctor.semantics.source.programs.using_scripts import is_compiled_to_be_used
 
 SEVERITY = Severity.WARNING

@@ -90,13 +90,15 @@ from mpdoctor.program.values import Value, is_api, known
 from mpdoctor.semantics.live.errors.dtype_errors import half_given_for_float32, mismatch_of_precisions
 from mpdoctor.semantics.live.errors.error_texts import evidence_of
 from mpdoctor.semantics.live.errors.failing_parts import place_of_part
-from mpdoctor.semantics.source.edits.casts import cast, cast_argument
-from mpdoctor.semantics.source.edits.expressions import holds, name_at, safe_fix
+from mpdoctor.semantics.source.edits.casts import cast, cast_argument, cast_to_float32_instead
+from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING
-from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled, outputs_named
-from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.source.layers.precision import precision_of
+from mpdoctor.semantics.source.operands.combined_values import casts_to_half
 from mpdoctor.semantics.source.operands.dtype_mismatches import DtypeMismatch, dtype_mismatches
+from mpdoctor.semantics.source.programs.losses_and_metrics import compiled, outputs_named
 from mpdoctor.semantics.source.programs.running_functions import method_around
+from mpdoctor.semantics.source.texts.written import holds, name_at
 from mpdoctor.semantics.wording import place_of, quoted, text_at
 
 SEVERITY = Severity.ERROR
@@ -117,7 +119,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if mismatch.in_metric:
             yield Finding(
                 _mixing(facts, mismatch),
-                OF_OWN_TENSOR if _made_in_float32(facts, mismatch) else HELP,
+                _help(facts, mismatch),
                 mismatch.event.location,
                 fix=_fix(facts, mismatch.event, mismatch.half),
             )
@@ -133,11 +135,20 @@ def _mixing(facts: SourceFacts, mismatch: DtypeMismatch) -> str:
         unnamed = "A tensor that is made here" if is_here else f"The tensor of {place_of(facts, made, here)}"
         side = quoted(facts, made, here) or unnamed
         return f"{side} is float32, and is combined with a {mismatch.half_dtype} tensor here: this line raises."
+    if casts_to_half(facts, mismatch.half):
+        wide = quoted(facts, mismatch.wide.location, mismatch.event.location) or "A tensor"
+        return f"{wide} is float32, and is combined with one that is cast to {mismatch.half_dtype}: this line raises."
     labels = "the labels, which are float32" if facts.keras.is_keras3 else "a float32 tensor"
     return (
         f"This metric gets {mismatch.half_dtype} predictions, and here they are combined with {labels}: "
         "this line raises."
     )
+
+
+def _help(facts: SourceFacts, mismatch: DtypeMismatch) -> str:
+    if casts_to_half(facts, mismatch.half):
+        return f"Cast to float32 instead of {mismatch.half_dtype}."
+    return OF_OWN_TENSOR if _made_in_float32(facts, mismatch) else HELP
 
 
 def _made_in_float32(facts: SourceFacts, mismatch: DtypeMismatch) -> bool:
@@ -230,7 +241,13 @@ def _is_float32_state(facts: SourceFacts, state: Value | None) -> bool:
 
 
 def _fix(facts: SourceFacts, event: Call | Operation, half: Value) -> Fix | None:
-    """The edit that casts the predictions where they are combined with the labels."""
+    """The edit that casts the predictions where they are combined with the labels, or names float32 in the cast that
+    made 16 bits of them."""
+    casts = casts_to_half(facts, half)
+    if any(call.context.function is not event.context.function for call in casts):
+        return None  # in a function that others may call
+    if casts:
+        return safe_fix("Cast to float32", cast_to_float32_instead(facts, (call.location for call in casts)))
     name = half.name if isinstance(half, Parameter) else ""
     place = name_at(facts, event.location, name) if name else None
     if place is None and holds(event.location, half.location):

@@ -61,10 +61,10 @@ from mpdoctor.semantics.live.errors.dtype_errors import half_added_to_float32
 from mpdoctor.semantics.live.errors.error_texts import evidence_of
 from mpdoctor.semantics.source.edits.casts import cast_argument
 from mpdoctor.semantics.source.edits.expressions import safe_fix, unsafe_fix
-from mpdoctor.semantics.source.edits.layers import in_float32
+from mpdoctor.semantics.source.edits.given_dtypes import in_float32
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
+from mpdoctor.semantics.source.layers.precision import Precision, precision_of
 from mpdoctor.semantics.source.numbers.constants import numbers_from_value
-from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
 
 SEVERITY = Severity.ERROR
 FIXES = ("safe", "unsafe")

@@ -68,9 +68,9 @@ from mpdoctor.semantics.source.function_names import function_named, functions_c
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.later_inputs import given_in_calls
 from mpdoctor.semantics.source.layers.layer_dtypes import half_dtype_of_layer
+from mpdoctor.semantics.source.layers.precision import precision_of
 from mpdoctor.semantics.source.numbers.class_ids import gives_floats
 from mpdoctor.semantics.source.numbers.constants import CASTS
-from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.programs.data.fed_elements import given_by_training, keys_of_part
 
 SEVERITY = Severity.WARNING
@@ -97,7 +97,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def _cast(facts: SourceFacts, calls: list[tuple[Call, Value | None]]) -> Iterator[Finding]:
     """Whole numbers that the program casts, or counts in 16 bits."""
-    from mpdoctor.semantics.source.programs.data.last_integers import LastIntegers  # many programs count none
+    from mpdoctor.semantics.source.numbers.last_integers import LastIntegers  # many programs count none
 
     precision = precision_of(facts)
     integers, of_data = LastIntegers(facts), LastIntegers(facts, of_data=True)
@@ -147,7 +147,7 @@ def _finding_of_autocast(call: Call, dtype: str, last: float) -> Finding:
 
 def _autocast(facts: SourceFacts, waves: list[Call]) -> Iterator[Finding]:
     """Waves of whole numbers that a layer is given as floats, which Keras casts before `call()` runs."""
-    from mpdoctor.semantics.source.programs.data.last_integers import LastIntegers
+    from mpdoctor.semantics.source.numbers.last_integers import LastIntegers
 
     integers, precision, said = LastIntegers(facts, of_data=True), precision_of(facts), set[int]()
     for call in waves:

@@ -49,10 +49,10 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Either, Value, known, options
 from mpdoctor.semantics.source.edits.attributes import attribute_renamed, of_inner_optimizer
 from mpdoctor.semantics.source.edits.expressions import safe_fix
-from mpdoctor.semantics.source.optimizers.attribute_access import reads, same_object, writes
 from mpdoctor.semantics.source.optimizers.conditional_wrappers import wrapped_on_condition
 from mpdoctor.semantics.source.optimizers.own_optimizers import is_of_own_optimizers, names_of_own_optimizers
 from mpdoctor.semantics.source.optimizers.wrappers import kinds_of_wrapper, lacks, wrapped
+from mpdoctor.semantics.source.programs.attribute_access import reads, same_object, writes
 from mpdoctor.semantics.wording import name_of_optimizer, text_at
 
 SEVERITY = Severity.ERROR

@@ -43,9 +43,9 @@ from mpdoctor.program.values import Value, agreed, known
 from mpdoctor.semantics.source.edits.attributes import attribute_renamed, of_inner_optimizer
 from mpdoctor.semantics.source.edits.expressions import safe_fix, unsafe_fix
 from mpdoctor.semantics.source.edits.statements import line_behind, statement_at
-from mpdoctor.semantics.source.optimizers.attribute_access import reads, same_object, writes
 from mpdoctor.semantics.source.optimizers.conditional_wrappers import wrapped_on_condition
 from mpdoctor.semantics.source.optimizers.wrappers import kinds_of_wrapper, wrapped
+from mpdoctor.semantics.source.programs.attribute_access import reads, same_object, writes
 from mpdoctor.semantics.wording import listed, name_of_optimizer, text_at
 
 SEVERITY = Severity.ERROR

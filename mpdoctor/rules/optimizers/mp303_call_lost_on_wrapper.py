@@ -53,9 +53,9 @@ from mpdoctor.program.user_definitions import FunctionFacts
 from mpdoctor.program.values import MISSING, Value, agreed, known
 from mpdoctor.semantics.source.edits.attributes import of_inner_optimizer
 from mpdoctor.semantics.source.edits.expressions import safe_fix
-from mpdoctor.semantics.source.optimizers.attribute_access import reads
 from mpdoctor.semantics.source.optimizers.conditional_wrappers import wrapped_on_condition
 from mpdoctor.semantics.source.optimizers.wrappers import kinds_of_wrapper, lacks, wrapped
+from mpdoctor.semantics.source.programs.attribute_access import reads
 from mpdoctor.semantics.wording import name_of_optimizer, text_at
 
 SEVERITY = Severity.ERROR

@@ -52,10 +52,11 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Defined
 from mpdoctor.program.values import Api, Known, Value
 from mpdoctor.semantics.live.errors.optimizer_errors import described_object, refusal_of_constructor, step_method_lacked
-from mpdoctor.semantics.source.edits.expressions import argument_at, put_around, put_behind, safe_fix
+from mpdoctor.semantics.source.edits.expressions import put_around, put_behind, safe_fix
 from mpdoctor.semantics.source.edits.names import keras_name
 from mpdoctor.semantics.source.optimizers.optimizer_requirements import keyword_refused, lacked_by_class, package_of
 from mpdoctor.semantics.source.optimizers.wrappers import compile_wraps, inner_argument, kinds_of_wrapper, wrapper_calls
+from mpdoctor.semantics.source.texts.written import argument_at
 from mpdoctor.semantics.wording import listed, place_of
 
 SEVERITY = Severity.ERROR

@@ -49,11 +49,12 @@ from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value
-from mpdoctor.semantics.source.edits.expressions import argument_replaced, argument_text, unsafe_fix
+from mpdoctor.semantics.source.edits.expressions import argument_replaced, unsafe_fix
 from mpdoctor.semantics.source.optimizers.wrapper_arguments import problem_in_keras2
 from mpdoctor.semantics.source.optimizers.wrappers import wrappings
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
 from mpdoctor.semantics.source.programs.running_functions import functions_around
+from mpdoctor.semantics.source.texts.written import argument_text
 from mpdoctor.semantics.wording import name_of_optimizer, place_of
 
 SEVERITY = Severity.ERROR

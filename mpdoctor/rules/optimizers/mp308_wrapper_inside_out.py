@@ -48,10 +48,11 @@ from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined
 from mpdoctor.program.values import Api, Value, leaves, options
-from mpdoctor.semantics.source.edits.expressions import callee_text, put_around, unsafe_fix
+from mpdoctor.semantics.source.edits.expressions import put_around, unsafe_fix
 from mpdoctor.semantics.source.edits.statements import passed_on
 from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, wrapped
 from mpdoctor.semantics.source.programs.separate_questions import may_happen_together
+from mpdoctor.semantics.source.texts.written import callee_text
 from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.ERROR

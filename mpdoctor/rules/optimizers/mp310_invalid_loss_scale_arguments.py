@@ -43,8 +43,6 @@ from mpdoctor.program.policy_settings import library_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Either, Unknown, Value
 from mpdoctor.semantics.source.edits.expressions import (
-    argument_text,
-    holds,
     safe_fix,
     unsafe_fix,
     with_keyword,
@@ -61,6 +59,7 @@ from mpdoctor.semantics.source.optimizers.wrapper_arguments import (
 )
 from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, inner_argument
 from mpdoctor.semantics.source.programs.branches import is_ruled_out
+from mpdoctor.semantics.source.texts.written import argument_text, holds
 
 SEVERITY = Severity.ERROR
 FIXES = ("safe", "unsafe")

@@ -43,8 +43,8 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Value, known, options
 from mpdoctor.semantics.source.edits.expressions import overridden_keyword, safe_fix, without_keyword
-from mpdoctor.semantics.source.optimizers.attribute_access import writes
 from mpdoctor.semantics.source.optimizers.wrappers import wrappings
+from mpdoctor.semantics.source.programs.attribute_access import writes
 from mpdoctor.semantics.source.programs.branches import happen_together
 from mpdoctor.semantics.wording import name_of_optimizer, text_at
 

@@ -56,10 +56,11 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts
 from mpdoctor.program.values import Api, Value, is_api, options
-from mpdoctor.semantics.source.edits.expressions import replaced, text_of, unsafe_fix
+from mpdoctor.semantics.source.edits.expressions import replaced, unsafe_fix
 from mpdoctor.semantics.source.edits.names import keras_name
-from mpdoctor.semantics.source.edits.syntax_trees import class_around, location_of
 from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, inner_argument
+from mpdoctor.semantics.source.texts.syntax_trees import class_around, location_of
+from mpdoctor.semantics.source.texts.written import text_of
 from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.ERROR

@@ -34,8 +34,8 @@ from collections.abc import Iterator
 
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.semantics.source.optimizers.attribute_access import reads, same_object, writes
 from mpdoctor.semantics.source.optimizers.wrappers import wrapped
+from mpdoctor.semantics.source.programs.attribute_access import reads, same_object, writes
 from mpdoctor.semantics.source.programs.branches import is_ruled_out
 from mpdoctor.semantics.wording import text_at
 

@@ -60,9 +60,9 @@ from mpdoctor.semantics.source.layers.model_layers import (
     policies_of_layer,
     policies_set,
     policies_written,
-    trainings,
 )
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
+from mpdoctor.semantics.source.trainings.trained_models import trainings
 from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING

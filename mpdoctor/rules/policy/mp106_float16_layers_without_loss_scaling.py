@@ -51,21 +51,14 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.policy_settings import UNSURE
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Value, known, options, walk
-from mpdoctor.semantics.source.edits.expressions import argument_at, put_around, unsafe_fix, without_keyword
+from mpdoctor.semantics.source.edits.expressions import put_around, unsafe_fix, without_keyword
 from mpdoctor.semantics.source.edits.loops.scaled_losses import loss_scaled, wrapped_where_made
 from mpdoctor.semantics.source.edits.names import keras_name
-from mpdoctor.semantics.source.layers.float16_layers import (
-    is_float16,
-    is_float16_in_name,
-    may_be_float16,
-)
-from mpdoctor.semantics.source.layers.model_layers import layers_of, trainings
+from mpdoctor.semantics.source.layers.model_layers import layers_of
 from mpdoctor.semantics.source.optimizers.bare_optimizers import asked_as_wrapper, is_left_bare
+from mpdoctor.semantics.source.optimizers.float16_layers import is_float16, is_float16_in_name, may_be_float16
 from mpdoctor.semantics.source.optimizers.functional_gradients import STATELESS_APPLY
-from mpdoctor.semantics.source.optimizers.gradients import (
-    applied_gradients,
-    target,
-)
+from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, target
 from mpdoctor.semantics.source.optimizers.hand_made_scales import scales_in_its_step
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import scales_nothing
 from mpdoctor.semantics.source.optimizers.resized_gradients import accumulated_gradients
@@ -77,6 +70,8 @@ from mpdoctor.semantics.source.optimizers.unscaled_gradients import (
     unscaled_updates,
 )
 from mpdoctor.semantics.source.optimizers.wrappers import compiles_of, policies_of_model
+from mpdoctor.semantics.source.texts.written import argument_at
+from mpdoctor.semantics.source.trainings.trained_models import trainings
 from mpdoctor.semantics.wording import listed, place_of, receiver_text
 
 SEVERITY = Severity.WARNING

@@ -44,9 +44,9 @@ from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import literal_replaced, unsafe_fix
-from mpdoctor.semantics.source.edits.syntax_trees import tree_of
 from mpdoctor.semantics.source.layers.model_layers import half_policy_calls, policies_set
 from mpdoctor.semantics.source.programs.branches import happen_together
+from mpdoctor.semantics.source.texts.syntax_trees import tree_of
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)

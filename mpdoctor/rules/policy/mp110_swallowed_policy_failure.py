@@ -50,7 +50,8 @@ from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.policy_settings import SET_POLICY
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, options
-from mpdoctor.semantics.source.layers.model_layers import TRAINING, half_policy_calls, layer_name, policies_set
+from mpdoctor.semantics.source.layers.model_layers import half_policy_calls, layer_name, policies_set
+from mpdoctor.semantics.source.programs.models import TRAINING
 from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.WARNING

@@ -47,8 +47,8 @@ from mpdoctor.program.user_definitions import ClassFacts, Instance
 from mpdoctor.program.values import options
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.policies import set_at_top
-from mpdoctor.semantics.source.layers.layers_and_models import layer_or_model
-from mpdoctor.semantics.source.optimizers.attribute_access import writes
+from mpdoctor.semantics.source.layers.model_layers import layer_or_model
+from mpdoctor.semantics.source.programs.attribute_access import writes
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)

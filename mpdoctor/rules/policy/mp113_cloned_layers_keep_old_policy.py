@@ -57,7 +57,7 @@ from mpdoctor.semantics.source.edits.made.models import build_call_written
 from mpdoctor.semantics.source.layers.model_layers import half_policy_calls, policies_inside, policies_set
 from mpdoctor.semantics.source.layers.preceding_layers import layers_of_sequential
 from mpdoctor.semantics.source.programs.branches import happen_together
-from mpdoctor.semantics.source.programs.saving.saved_files import holds_layers_without_dtype, text_written
+from mpdoctor.semantics.source.trainings.saved_files import holds_layers_without_dtype, text_written
 from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING

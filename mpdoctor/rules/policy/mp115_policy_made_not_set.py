@@ -42,12 +42,12 @@ from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.policy_settings import SET_POLICY
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.semantics.source.edits.expressions import put_around, text_of, unsafe_fix
+from mpdoctor.semantics.source.edits.expressions import put_around, unsafe_fix
 from mpdoctor.semantics.source.edits.names import keras_name
 from mpdoctor.semantics.source.edits.statements import line_behind, statement_at
-from mpdoctor.semantics.source.layers.model_layers import TRAINING, layer_name, policies_set
+from mpdoctor.semantics.source.layers.model_layers import layer_name, policies_set
 from mpdoctor.semantics.source.programs.graph_rewrites import rewrites
-from mpdoctor.semantics.source.programs.models import is_model
+from mpdoctor.semantics.source.programs.models import TRAINING, is_model
 from mpdoctor.semantics.source.programs.used_values import (
     attributes_unread,
     is_name_before,
@@ -55,6 +55,7 @@ from mpdoctor.semantics.source.programs.used_values import (
     text_before,
     used_values,
 )
+from mpdoctor.semantics.source.texts.written import text_of
 
 SEVERITY = Severity.WARNING
 EXPLAINS = {"MP309": "model"}

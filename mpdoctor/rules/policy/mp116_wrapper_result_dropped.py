@@ -50,8 +50,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Instance
 from mpdoctor.program.values import Known, Value, is_api, options
-from mpdoctor.semantics.source.edits.expressions import argument_at, put_before, text_of, unsafe_fix
-from mpdoctor.semantics.source.optimizers.attribute_access import same_object
+from mpdoctor.semantics.source.edits.expressions import put_before, unsafe_fix
 from mpdoctor.semantics.source.optimizers.bare_optimizers import is_bare, is_left_bare
 from mpdoctor.semantics.source.optimizers.wrappers import (
     WRAPPER,
@@ -60,8 +59,10 @@ from mpdoctor.semantics.source.optimizers.wrappers import (
     wrapped,
     wrapper_calls,
 )
+from mpdoctor.semantics.source.programs.attribute_access import same_object
 from mpdoctor.semantics.source.programs.graph_rewrites import REWRITES
 from mpdoctor.semantics.source.programs.used_values import is_name_before, returned_to, text_before, used_values
+from mpdoctor.semantics.source.texts.written import argument_at, text_of
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR

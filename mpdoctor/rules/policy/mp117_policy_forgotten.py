@@ -49,17 +49,17 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, options
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.statements import line_behind, statement_at_top
-from mpdoctor.semantics.source.edits.syntax_trees import tree_of
 from mpdoctor.semantics.source.layers.model_layers import (
     global_policies_inside,
     half_policy_before,
     half_policy_calls,
     layer_name,
     policies_inside,
-    trainings,
 )
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
 from mpdoctor.semantics.source.programs.running_functions import functions_of_call
+from mpdoctor.semantics.source.texts.syntax_trees import tree_of
+from mpdoctor.semantics.source.trainings.trained_models import trainings
 from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.WARNING

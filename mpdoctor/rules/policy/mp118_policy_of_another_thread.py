@@ -64,8 +64,9 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import FunctionFacts
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.statements import first_in_function, statement_at_top
-from mpdoctor.semantics.source.layers.model_layers import global_policies_inside, half_policy_before, trainings
+from mpdoctor.semantics.source.layers.model_layers import global_policies_inside, half_policy_before
 from mpdoctor.semantics.source.programs.running_functions import functions_in_threads, functions_of_call
+from mpdoctor.semantics.source.trainings.trained_models import trainings
 from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.WARNING

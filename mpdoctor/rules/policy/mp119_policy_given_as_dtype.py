@@ -48,15 +48,9 @@ from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Value, is_api, known, options
-from mpdoctor.semantics.source.edits.expressions import (
-    argument_at,
-    literal_replaced,
-    put_around,
-    safe_fix,
-    text_of,
-    without_keyword,
-)
+from mpdoctor.semantics.source.edits.expressions import literal_replaced, put_around, safe_fix, without_keyword
 from mpdoctor.semantics.source.programs.branches import is_ruled_out
+from mpdoctor.semantics.source.texts.written import argument_at, text_of
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR

@@ -63,9 +63,8 @@ from mpdoctor.program.policy_settings import READ_POLICY
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Value, known, options
-from mpdoctor.semantics.source.layers.layers_and_models import layer_or_model, takes_assignments_itself
-from mpdoctor.semantics.source.layers.model_layers import policies_set
-from mpdoctor.semantics.source.optimizers.attribute_access import writes
+from mpdoctor.semantics.source.layers.model_layers import layer_or_model, policies_set
+from mpdoctor.semantics.source.programs.attribute_access import takes_assignments_itself, writes
 from mpdoctor.semantics.source.programs.branches import is_ruled_out
 
 SEVERITY = Severity.ERROR

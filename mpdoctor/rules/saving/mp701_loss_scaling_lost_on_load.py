@@ -59,15 +59,15 @@ from mpdoctor.program.instances import class_of
 from mpdoctor.program.policy_settings import UNSURE
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import known, options
-from mpdoctor.semantics.live.loaded_layers import layers_inside
 from mpdoctor.semantics.source.edits.expressions import literal_replaced, unsafe_fix
 from mpdoctor.semantics.source.edits.names import keras_name
 from mpdoctor.semantics.source.edits.statements import is_right_above, line_before
-from mpdoctor.semantics.source.layers.model_layers import TRAINING, policies_of_layer
+from mpdoctor.semantics.source.layers.model_layers import policies_of_layer
 from mpdoctor.semantics.source.optimizers.bare_optimizers import is_bare
 from mpdoctor.semantics.source.optimizers.wrappers import compiles_of
-from mpdoctor.semantics.source.programs.saving.loaded_layers import models_that_train, trains_half
-from mpdoctor.semantics.source.programs.saving.saved_files import (
+from mpdoctor.semantics.source.programs.models import TRAINING
+from mpdoctor.semantics.source.trainings.loaded_layers import models_that_train, trains_half
+from mpdoctor.semantics.source.trainings.saved_files import (
     ending_of,
     loads,
     policies_in_file,
@@ -121,7 +121,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
     if model.call.kind in ("none", "predict") or not _is_trained_unscaled(model):
         return
     for load in model.loads:
-        half = [layer for layer in layers_inside(model, load) if _learns_in_float16(layer)]
+        half = [layer for layer in model.loaded_by(load) if _learns_in_float16(layer)]
         if half and load.policy != "mixed_float16":
             yield Finding(
                 f"`{load.file}` was saved with float16 layers ({len(half)}, `{half[0].path}` first), but the global "

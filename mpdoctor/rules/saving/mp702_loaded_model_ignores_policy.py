@@ -55,15 +55,13 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import walk
-from mpdoctor.semantics.live.loaded_layers import layers_inside
-from mpdoctor.semantics.source.layers.model_layers import trainings
-from mpdoctor.semantics.source.layers.untrained_models import is_frozen
-from mpdoctor.semantics.source.programs.saving.saved_files import (
+from mpdoctor.semantics.source.trainings.saved_files import (
     holds_layers_without_dtype,
     loads,
     policies_in_file,
     training_of,
 )
+from mpdoctor.semantics.source.trainings.trained_models import is_frozen, trainings
 
 SEVERITY = Severity.WARNING
 EXPLAINS = {"MP209": "model", "MP309": "model"}
@@ -89,7 +87,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 def _float32_layers(model: ModelFacts, load: LoadFacts) -> list[LayerFacts]:
     """The loaded layers with weights, where everything that was loaded computes in float32; else []."""
-    layers = [layer for layer in layers_inside(model, load) if layer.floating and not layer.is_model]
+    layers = [layer for layer in model.loaded_by(load) if layer.floating and not layer.is_model]
     is_float32 = all(layer.compute_dtype == "float32" for layer in layers)
     return [layer for layer in layers if layer.variables] if is_float32 else []
 

@@ -64,7 +64,7 @@ from mpdoctor.program.user_definitions import Defined
 from mpdoctor.program.values import Value, known, options, walk
 from mpdoctor.semantics.source.layers.model_layers import policies_inside
 from mpdoctor.semantics.source.programs.models import is_model, models_of_callback
-from mpdoctor.semantics.source.programs.saving.saved_files import policies_in_file
+from mpdoctor.semantics.source.trainings.saved_files import policies_in_file
 
 SEVERITY = Severity.WARNING
 CONVERTERS = (

@@ -62,7 +62,8 @@ from collections.abc import Iterator
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity, Verdict
 from mpdoctor.semantics.live.second_training import remedies_to_report
-from mpdoctor.semantics.live.training_texts import culprit_evidence, remedy_from_culprit, why_from_culprit
+from mpdoctor.semantics.live.training_remedies import remedy_from_culprit
+from mpdoctor.semantics.live.training_texts import culprit_evidence, why_from_culprit
 from mpdoctor.semantics.live.verdict import verdict_from_training
 
 SEVERITY = Severity.ERROR

@@ -65,16 +65,11 @@ from collections.abc import Iterator
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity, Verdict
 from mpdoctor.semantics.live.second_training import remedies_to_report
-from mpdoctor.semantics.live.training_texts import (
-    culprit_evidence,
-    evidence_of_growth,
-    flushed_below,
-    remedy_from_culprit,
-    why_from_culprit,
-)
+from mpdoctor.semantics.live.steps_taken import starts_at_zero, step_divided_by_zero
+from mpdoctor.semantics.live.training_remedies import POSITIVE_START, remedy_from_culprit
+from mpdoctor.semantics.live.training_texts import culprit_evidence, evidence_of_growth, flushed_below, why_from_culprit
 from mpdoctor.semantics.live.tried_remedies import NOT_TRIED
 from mpdoctor.semantics.live.verdict import verdict_from_training
-from mpdoctor.semantics.live.weights_not_finite import POSITIVE_START, starts_at_zero, step_divided_by_zero
 
 SEVERITY = Severity.ERROR
 KERAS = ("3",)

@@ -88,14 +88,12 @@ from mpdoctor.semantics.live.broken_operations import (
 )
 from mpdoctor.semantics.live.hidden_overflows import finding_of_hidden_overflow
 from mpdoctor.semantics.live.second_training import remedies_to_report
+from mpdoctor.semantics.live.training_remedies import holds_own_layers, remedy_after_trials, remedy_of_growth
 from mpdoctor.semantics.live.training_texts import (
     evidence_of_growth,
     evidence_of_operands,
-    holds_own_layers,
     in_words,
     named_culprit,
-    remedy_after_trials,
-    remedy_of_growth,
     story_of_growth,
 )
 from mpdoctor.semantics.live.tried_remedies import after_trials

@@ -61,24 +61,19 @@ from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity, Verdict
 from mpdoctor.semantics.live.broken_operations import GIVEN
 from mpdoctor.semantics.live.second_training import remedies_to_report
+from mpdoctor.semantics.live.steps_taken import first_applied, loses_its_own_steps, lost_losses, skips_beyond_float16
+from mpdoctor.semantics.live.training_remedies import remedy_from_culprit
 from mpdoctor.semantics.live.training_texts import (
     culprit_evidence,
     evidence_of_growth,
     flushed_below,
     line_of_gradient,
-    remedy_from_culprit,
     story_of_gradient,
     story_of_growth,
     why_from_culprit,
 )
 from mpdoctor.semantics.live.tried_remedies import NOT_TRIED
-from mpdoctor.semantics.live.verdict import (
-    first_applied,
-    loses_its_own_steps,
-    lost_losses,
-    skips_beyond_float16,
-    verdict_from_training,
-)
+from mpdoctor.semantics.live.verdict import verdict_from_training
 from mpdoctor.semantics.live.verdict_meanings import SHORTEST_INTERVAL
 
 SEVERITY = Severity.WARNING

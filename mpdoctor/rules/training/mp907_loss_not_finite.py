@@ -63,25 +63,25 @@ from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.training import OperationFacts, TrainingFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.semantics.live.broken_operations import GIVEN, broke, is_at_zero
-from mpdoctor.semantics.live.gradients_without_check import (
-    gradient_was_applied,
-    optimizer_of,
-    rule_of_foreign_scale,
-    step_applied_unchecked,
-)
+from mpdoctor.semantics.live.causes import rule_of_foreign_scale
 from mpdoctor.semantics.live.second_training import remedies_to_report
+from mpdoctor.semantics.live.steps_taken import (
+    gradient_was_applied,
+    starts_at_zero,
+    step_applied_unchecked,
+    step_divided_by_zero,
+)
+from mpdoctor.semantics.live.training_remedies import IN_A_FLOAT32_LOSS, POSITIVE_START, remedy_from_culprit
 from mpdoctor.semantics.live.training_texts import (
-    IN_A_FLOAT32_LOSS,
     evidence_of_growth,
     line_of,
     named_culprit,
-    remedy_from_culprit,
+    optimizer_of,
     story_of_growth,
     why_from_culprit,
     why_not_followed,
 )
 from mpdoctor.semantics.live.tried_remedies import NOT_TRIED
-from mpdoctor.semantics.live.weights_not_finite import POSITIVE_START, starts_at_zero, step_divided_by_zero
 
 SEVERITY = Severity.ERROR
 EXPLAINS = {"MP503": "training"}

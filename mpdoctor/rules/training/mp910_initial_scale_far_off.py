@@ -53,13 +53,13 @@ from mpdoctor.facts.half_dtypes import DEFAULT_SCALE
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity, Verdict
-from mpdoctor.semantics.live.verdict import (
+from mpdoctor.semantics.live.steps_taken import (
     first_applied,
     loses_its_own_steps,
     loses_most_of_its_own_steps,
     own_steps_applied,
-    verdict_from_training,
 )
+from mpdoctor.semantics.live.verdict import verdict_from_training
 
 SEVERITY = Severity.INFO
 MANY = 10  # lost steps; fewer are usual

@@ -64,7 +64,7 @@ from mpdoctor.facts.location import line_in_words
 from mpdoctor.facts.training import SOME, ScaleDependenceFacts, TrainingFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.semantics.live.fixed_scales import fixed_divisor, fixed_factor
-from mpdoctor.semantics.live.gradients_without_check import optimizer_of
+from mpdoctor.semantics.live.training_texts import optimizer_of
 
 SEVERITY = Severity.ERROR
 PROPORTIONAL = 0.05  # how far an exponent may be from a whole number

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import math
 
-from mpdoctor.facts.half_dtypes import LOST_SCALE
 from mpdoctor.facts.training import OperationFacts, StepFacts, TrainingFacts
 from mpdoctor.facts.written_numbers import count
 from mpdoctor.finding import Probe, Verdict
-from mpdoctor.semantics.live.verdict_meanings import (
-    FEWEST_STEPS,
-    HALVINGS_OF_THE_UNFIT,
-    HALVINGS_TO_SETTLE,
-    SHORTEST_INTERVAL,
+from mpdoctor.semantics.live.steps_taken import (
+    allowed_by_growth,
+    fallen_scale,
+    first_applied,
+    loses_its_own_steps,
+    loses_most_of_its_own_steps,
+    lost_losses,
+    own_steps_applied,
+    reached_infinity,
+    skips_at_the_end,
+    skips_beyond_float16,
+    steps_at_the_end,
 )
+from mpdoctor.semantics.live.verdict_meanings import FEWEST_STEPS, HALVINGS_OF_THE_UNFIT, HALVINGS_TO_SETTLE
 
 FEWEST_LOSSES = 3  # in a third of the steps
-MOST_LOST = 10  # the script's own steps, for each of them that is applied
 GROWN = 2.0  # times as large: from batch to batch a loss differs less
 DEPENDS_BEYOND = 0.5  # an exponent nearer to 0 than this is 0, measured on a batch
 
@@ -65,9 +71,9 @@ def _numbers_lost(training: TrainingFacts, not_finite: str) -> tuple[Verdict, st
     scale of 0 or inf is reported rather than the loss that it spoils."""
     if not_finite and all(step.loss_scale != 0 for step in training.steps):
         return Verdict.NOT_FINITE, not_finite
-    if _late_skips(training) == len(_late_steps(training)) > 0:
+    if skips_at_the_end(training) == len(steps_at_the_end(training)) > 0:
         return _never_settled(training)
-    if _reached_infinity(training.steps):
+    if reached_infinity(training.steps):
         return Verdict.COLLAPSING, "the loss scale grew to inf, and every step is skipped from then on"
     if not_finite:
         return Verdict.NOT_FINITE, not_finite
@@ -77,7 +83,7 @@ def _numbers_lost(training: TrainingFacts, not_finite: str) -> tuple[Verdict, st
 def _scale_still_moving(training: TrainingFacts) -> tuple[Verdict, str] | None:
     """The verdict on a training whose loss scale fell too far, or which still skipped steps in its last third; None for
     others."""
-    late_skips = _late_skips(training)
+    late_skips = skips_at_the_end(training)
     if (last := fallen_scale(training)) is not None:
         return Verdict.COLLAPSING, f"the loss scale fell to {last:.3g}, where gradients below 1 lose their digits"
     if overflowing := _overflowing(training, late_skips > 0):
@@ -111,23 +117,6 @@ def _but_its_loss_grew(training: TrainingFacts) -> str:
     return f"; but the loss grew, in the median from {first:.3g} to {last:.3g}" if last > GROWN * first else ""
 
 
-def _late_steps(training: TrainingFacts) -> tuple[StepFacts, ...]:
-    """The steps in the last third of the training."""
-    number = len(training.steps)
-    return training.steps[number - number // 3 :]
-
-
-def _late_skips(training: TrainingFacts) -> int:
-    return sum(not step.applied for step in _late_steps(training))
-
-
-def fallen_scale(training: TrainingFacts) -> float | None:
-    """The loss scale of the last step, if it fell so far that training goes on without its smaller gradients."""
-    last = training.steps[-1].loss_scale
-    has_fallen = training.floor is None and training.dynamic and last is not None and last < LOST_SCALE
-    return last if has_fallen else None
-
-
 def _never_settled(training: TrainingFacts) -> tuple[Verdict, str]:
     """The verdict on a training that skipped every step of its last third."""
     last = training.steps[-1].loss_scale or 0.0
@@ -140,61 +129,6 @@ def _never_settled(training: TrainingFacts) -> tuple[Verdict, str]:
         return Verdict.COLLAPSING, f"{skipped} skipped; the loss scale went to {last:.3g}"
     more = _how_to_get_more(training, _steps_to_the_end(training))
     return Verdict.INCONCLUSIVE, f"{skipped} skipped, and the loss scale, now {last:g}, is still falling: {more}"
-
-
-def first_applied(training: TrainingFacts) -> int | None:
-    """The number of the first step, from 0 on, that was not skipped."""
-    return next((number for number, step in enumerate(training.steps) if step.applied), None)
-
-
-def skips_beyond_float16(training: TrainingFacts) -> list[int]:
-    """Skipped steps, from 0 on, whose gradients were not finite at a scale of 1 or less: it is not the scale that takes
-    them out of float16. [] where the scale lies above 1 again, or nothing else was skipped at Keras 2's floor."""
-    last = training.steps[-1].loss_scale
-    skips = [n for n, step in enumerate(training.steps) if not step.applied and (step.loss_scale or 0.0) <= 1]
-    if training.floor is not None:
-        return skips if last == training.floor and len(skips) > HALVINGS_OF_THE_UNFIT else []
-    return skips if last is not None and last < 1 else []
-
-
-def lost_losses(training: TrainingFacts) -> list[int]:
-    """Skipped steps, from 0 on, whose loss is not finite."""
-    return [
-        number
-        for number, step in enumerate(training.steps)
-        if not step.applied and step.loss is not None and not math.isfinite(step.loss)
-    ]
-
-
-def loses_its_own_steps(training: TrainingFacts) -> bool:
-    """Whether no step is applied before the script itself would have ended. Scripts that take a few steps only are
-    tried out, not trained."""
-    own, first = training.script_steps, first_applied(training)
-    lost = len(training.steps) if first is None else first
-    return own is not None and FEWEST_STEPS <= own <= lost
-
-
-def own_steps_applied(training: TrainingFacts) -> int | None:
-    """How many of the steps that the script itself runs are applied; None where those are a few only, or not all were
-    seen."""
-    own = training.script_steps
-    if own is None or not FEWEST_STEPS <= own <= len(training.steps):
-        return None
-    return sum(step.applied for step in training.steps[:own])
-
-
-def loses_most_of_its_own_steps(training: TrainingFacts) -> bool:
-    """Whether at most one in ten of the script's own steps is applied."""
-    own, applied = training.script_steps, own_steps_applied(training)
-    return own is not None and applied is not None and MOST_LOST * applied <= own
-
-
-def allowed_by_growth(training: TrainingFacts) -> int:
-    """How many steps since the first applied one a loss scale skips by design: the first one at each scale that has
-    just grown."""
-    interval = training.growth_interval
-    since = len(training.steps) - (first_applied(training) or 0)
-    return since // interval if interval is not None and interval >= SHORTEST_INTERVAL else 0
 
 
 def _overflowing(training: TrainingFacts, late: bool) -> str:
@@ -253,10 +187,6 @@ def _not_finite(training: TrainingFacts) -> str:
     return ""
 
 
-def _reached_infinity(steps: tuple[StepFacts, ...]) -> bool:
-    return any(step.loss_scale is not None and math.isinf(step.loss_scale) for step in steps)
-
-
 def _settled_after(steps: tuple[StepFacts, ...]) -> str:
     skipped = sum(not step.applied for step in steps)
     if not skipped:
@@ -300,7 +230,7 @@ def _how_to_get_more(training: TrainingFacts, number: int) -> str:
 
 def _advice(training: TrainingFacts, verdict: Verdict) -> str:
     """A sentence on what a loss-scale optimizer with a floor and a cap would have changed; "" for nothing."""
-    if verdict is Verdict.COLLAPSING and _reached_infinity(training.steps):
+    if verdict is Verdict.COLLAPSING and reached_infinity(training.steps):
         return "With a cap the loss scale would have stayed finite."
     if verdict is Verdict.COLLAPSING and training.floor is None and training.initial_scale != 0:
         return "A floor would have kept the loss scale at 1, but the steps would still be skipped."

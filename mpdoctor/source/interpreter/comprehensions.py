@@ -8,7 +8,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.values import MISSING, Collection, Known, Value, certainly_known, is_api, known
 from mpdoctor.source.existence_checks import asks_whether_it_works
 from mpdoctor.source.interpreter.assignments import assign
-from mpdoctor.source.interpreter.containers import contents_of, element_of, iterated
+from mpdoctor.source.interpreter.containers.elements import contents_of, element_of, iterated
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import Scope

@@ -14,7 +14,7 @@ from mpdoctor.source.interpreter.call_inlining import inline_call
 from mpdoctor.source.interpreter.calls.callees import TRANSPARENT
 from mpdoctor.source.interpreter.calls.calls import call_value
 from mpdoctor.source.interpreter.calls.metaclass_calls import tell_metaclass
-from mpdoctor.source.interpreter.containers import spread_out
+from mpdoctor.source.interpreter.containers.literals import spread_out
 from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
 from mpdoctor.source.interpreter.settings.data_classes import default_of_field, remember_members
 from mpdoctor.source.interpreter.state.interpreter_state import State

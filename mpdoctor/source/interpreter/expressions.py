@@ -9,25 +9,20 @@ from mpdoctor.facts.location import Location
 from mpdoctor.program.context import Branch, Said
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.user_definitions import Parameter
-from mpdoctor.program.values import (
-    MISSING,
-    Collection,
-    Either,
-    Item,
-    Known,
-    Unknown,
-    Value,
-    known,
-    options,
-)
+from mpdoctor.program.values import MISSING, Collection, Either, Item, Known, Unknown, Value, known, options
 from mpdoctor.source.constant_folding import OPERATORS, folded_binary, folded_unary, is_computable
 from mpdoctor.source.existence_checks import asks_whether_it_works, guarded_in_arm, question_of
 from mpdoctor.source.interpreter.assignments import assign
-from mpdoctor.source.interpreter.certain_answers import certain_answer
-from mpdoctor.source.interpreter.containers import contents_of, element_of, spread_out, united
+from mpdoctor.source.interpreter.conditions import (
+    asked_otherwise,
+    certain_answer,
+    leave_out,
+    names_of_several,
+    question_of_arm,
+)
+from mpdoctor.source.interpreter.containers.elements import contents_of, element_of
+from mpdoctor.source.interpreter.containers.literals import spread_out, united
 from mpdoctor.source.interpreter.dispatch import evaluate
-from mpdoctor.source.interpreter.questions import asked_otherwise, question_of_arm
-from mpdoctor.source.interpreter.ruled_out import leave_out, names_of_several
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_operation
 from mpdoctor.source.interpreter.state.scopes import Closure, Keywords

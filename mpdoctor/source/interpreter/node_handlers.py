@@ -15,13 +15,11 @@ from mpdoctor.program.values import Unknown, Value
 from mpdoctor.source.interpreter.attributes import evaluate_attribute
 from mpdoctor.source.interpreter.calls.calls import evaluate_call
 from mpdoctor.source.interpreter.comprehensions import evaluate_comprehension
-from mpdoctor.source.interpreter.containers import (
-    evaluate_dictionary,
-    evaluate_sequence,
-    evaluate_subscript,
-)
-from mpdoctor.source.interpreter.context_managers import execute_with
-from mpdoctor.source.interpreter.control_flow import execute_assert, execute_if, execute_match, execute_try
+from mpdoctor.source.interpreter.containers.elements import evaluate_subscript
+from mpdoctor.source.interpreter.containers.literals import evaluate_dictionary, evaluate_sequence
+from mpdoctor.source.interpreter.control_flow.branches import execute_assert, execute_if, execute_match, execute_try
+from mpdoctor.source.interpreter.control_flow.context_managers import execute_with
+from mpdoctor.source.interpreter.control_flow.loops import execute_for, execute_while, leave_loop
 from mpdoctor.source.interpreter.definitions import evaluate_lambda, execute_class, execute_def
 from mpdoctor.source.interpreter.expressions import (
     evaluate_await,
@@ -39,7 +37,6 @@ from mpdoctor.source.interpreter.expressions import (
     evaluate_yield,
 )
 from mpdoctor.source.interpreter.imports import execute_import, execute_import_from
-from mpdoctor.source.interpreter.loops import execute_for, execute_while, leave_loop
 from mpdoctor.source.interpreter.name_lookup import evaluate_name
 from mpdoctor.source.interpreter.state.interpreter_state import Evaluate, Execute, State
 from mpdoctor.source.interpreter.statements import (

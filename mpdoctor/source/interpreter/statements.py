@@ -10,7 +10,7 @@ from mpdoctor.source.constant_folding import OPERATORS
 from mpdoctor.source.interpreter.assignments import assign
 from mpdoctor.source.interpreter.attributes import attribute_of
 from mpdoctor.source.interpreter.calls.calls import evaluate_call
-from mpdoctor.source.interpreter.calls.container_methods import extend_list
+from mpdoctor.source.interpreter.containers.methods import extend_list
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.expressions import operation_on
 from mpdoctor.source.interpreter.name_lookup import find

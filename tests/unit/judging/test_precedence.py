@@ -49,6 +49,13 @@ def test_an_overflow_does_not_explain_an_error_on_its_line() -> None:
     assert codes(merged_findings(both)) == ["MP901", "MP904"]
 
 
+@pytest.mark.parametrize("error", ["No gradients provided for any variable: ['kernel:0'].", "Shapes do not fit."])
+def test_an_error_that_a_defect_ends_in_is_explained_by_it_on_any_line(error: str) -> None:
+    raised = seen("MP901", 9, "training", evidence={"exception": "ValueError", "error": error})
+    told = merged_findings([seen("MP404", 5), raised])
+    assert codes(told) == (["MP404"] if "gradients" in error else ["MP404", "MP901"])
+
+
 # --- the table --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("left", "right", "nearness"), PAIRS)
 def test_left_explains_right_in_any_order(left: str, right: str, nearness: str) -> None:

@@ -9,13 +9,7 @@ from typing import Any
 import pytest
 from written_models import dtype, layer, model
 
-from mpdoctor.mending.saved.saved_policies import (
-    entry_of,
-    global_policy_of,
-    layers_in,
-    with_policies,
-    with_their_parts,
-)
+from mpdoctor.mending.saved.saved_policies import entry_of, global_policy_of, layers_in, with_policies, with_their_parts
 
 pytestmark = pytest.mark.fast
 

@@ -10,14 +10,7 @@ from own_schemas import assert_fits
 from samples import diagnosis, good_steps, model, training
 
 from mpdoctor.facts.divergence import DivergenceFacts, TriedLayer
-from mpdoctor.facts.reference import (
-    ComparedStep,
-    LayerRange,
-    ReferenceFacts,
-    ScaleRoom,
-    VariableFidelity,
-    cosine_text,
-)
+from mpdoctor.facts.reference import ComparedStep, LayerRange, ReferenceFacts, ScaleRoom, VariableFidelity, cosine_text
 from mpdoctor.finding import Probe, Verdict
 from mpdoctor.reporters import html, markdown, terminal
 from mpdoctor.reporters import json as json_reporter

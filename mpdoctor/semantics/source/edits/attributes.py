@@ -5,8 +5,8 @@ from __future__ import annotations
 from mpdoctor.finding import Edit
 from mpdoctor.program.events import Read, Write
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.semantics.source.edits.expressions import argument_replaced, argument_text, replaced, text_of
-from mpdoctor.semantics.source.edits.written import written_at
+from mpdoctor.semantics.source.edits.expressions import argument_replaced, replaced
+from mpdoctor.semantics.source.texts.written import argument_text, text_of, written_at
 
 INNER = "inner_optimizer"
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
 from mpdoctor.program.events import Return
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.semantics.source.edits.expressions import argument_at, expression_written, put_around
+from mpdoctor.semantics.source.edits.expressions import argument_replaced, put_around
 from mpdoctor.semantics.source.edits.names import DTYPES, keras_ops, tensorflow
-from mpdoctor.semantics.source.edits.syntax_trees import location_of, tree_of
+from mpdoctor.semantics.source.texts.syntax_trees import location_of, tree_of
+from mpdoctor.semantics.source.texts.written import argument_at, expression_written
 
 NAMES_OF_FIRST = ("x", "input", "input_tensor", "tensor", "value", "loss")  # what functions call their first argument
 
@@ -59,6 +61,20 @@ def cast_argument(facts: SourceFacts, call: Location, position: int = 0) -> list
     """Like `cast` to float32, for an argument of a call."""
     given = argument_at(facts, call, position, *(NAMES_OF_FIRST if position == 0 else ()))
     return cast(facts, given, "float32") if given is not None else None
+
+
+def cast_to_float32_instead(facts: SourceFacts, casts: Iterable[Location]) -> list[Edit] | None:
+    """float32 in the place of the dtype that each of these casts names."""
+    around = cast_around(facts)
+    return cast_to_dtype_instead(facts, casts, around[1].removeprefix(", ").removesuffix(")")) if around else None
+
+
+def cast_to_dtype_instead(facts: SourceFacts, casts: Iterable[Location], dtype: str) -> list[Edit] | None:
+    """Another dtype, as an expression, in the place of the one that each of these casts names; None where one names
+    none that can be replaced."""
+    edits = [argument_replaced(facts, cast, "dtype", 1, dtype) for cast in casts]
+    found = [edit for edit in edits if edit is not None]
+    return found if len(found) == len(edits) else None
 
 
 def cast_around(facts: SourceFacts, dtype: str = "float32") -> tuple[str, str] | None:

@@ -10,7 +10,7 @@ from mpdoctor.finding import Edit
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import put_around, put_before
 from mpdoctor.semantics.source.edits.statements import logical_line_at
-from mpdoctor.semantics.source.edits.syntax_trees import class_around, location_of
+from mpdoctor.semantics.source.texts.syntax_trees import class_around, location_of
 
 METHOD = "\n\n{indent}def get_config(self):\n{indent}    return {{**super().get_config(), {entries}}}"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import re
 import tokenize
@@ -12,7 +11,14 @@ from itertools import combinations, starmap
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit, Fix
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.semantics.source.edits.written import Argument, Written, written_at
+from mpdoctor.semantics.source.texts.written import (
+    Argument,
+    Written,
+    argument_at,
+    end_of_left_operand,
+    holds,
+    written_at,
+)
 
 Edits = Edit | Iterable[Edit] | None
 
@@ -53,19 +59,6 @@ def replaced(facts: SourceFacts, location: Location, text: str) -> Edit | None:
     """Another text in the place of this one. None where a comment would be lost."""
     written = written_at(facts, location)
     return _replaced(written, 0, len(written.text), text) if written is not None else None
-
-
-def text_of(facts: SourceFacts, location: Location) -> str | None:
-    written = written_at(facts, location)
-    return written.text if written is not None else None
-
-
-def expression_written(facts: SourceFacts, location: Location) -> ast.expr | None:
-    """The expression at a place as a syntax tree; None where Python cannot parse it."""
-    try:
-        return ast.parse(f"({text_of(facts, location)})", mode="eval").body
-    except (SyntaxError, ValueError):
-        return None
 
 
 def put_before(facts: SourceFacts, location: Location, text: str) -> Edit | None:
@@ -150,12 +143,6 @@ def callee_replaced(facts: SourceFacts, call: Location, text: str) -> Edit | Non
     return _replaced(written, 0, written.tokens[written.opening - 1].end, text)
 
 
-def callee_text(facts: SourceFacts, call: Location) -> str:
-    """`f` of `f(…)`; "" where that is not at hand."""
-    written = written_at(facts, call)
-    return written.text[: written.tokens[written.opening - 1].end] if written is not None and written.opening else ""
-
-
 def without_part(facts: SourceFacts, location: Location, part: str) -> Edit | None:
     """`a.c` of `a.part.c`; or of a call of it."""
     written = written_at(facts, location)
@@ -168,15 +155,6 @@ def without_part(facts: SourceFacts, location: Location, part: str) -> Edit | No
     return _replaced(written, tokens[numbers[0]].start, tokens[numbers[0] + 1].end, "")
 
 
-def argument_text(facts: SourceFacts, call: Location, name: str, position: int | None = None) -> str | None:
-    """The text of an argument, given by its name or its position; None where it is not given."""
-    written = written_at(facts, call)
-    if written is None:
-        return None
-    given = written.named(name) or (written.positional(position) if position is not None else None)
-    return written.text[given.value_start : given.end] if given is not None else None
-
-
 def argument_replaced(facts: SourceFacts, call: Location, name: str, position: int | None, text: str) -> Edit | None:
     """Another text for an argument that is given by its name or at this position."""
     written = written_at(facts, call)
@@ -184,15 +162,6 @@ def argument_replaced(facts: SourceFacts, call: Location, name: str, position: i
         return None
     given = written.named(name) or (written.positional(position) if position is not None else None)
     return _replaced(written, given.value_start, given.end, text) if given is not None else None
-
-
-def argument_at(facts: SourceFacts, call: Location, position: int = 0, *names: str) -> Location | None:
-    """The place of the argument that is given at this position or by one of these names; None where it is not given."""
-    written = written_at(facts, call)
-    if written is None:
-        return None
-    given = next(filter(None, map(written.named, names)), None) or written.positional(position)
-    return written.span(given.value_start, given.end) if given is not None else None
 
 
 def without_call(facts: SourceFacts, call: Location, position: int = 0, *names: str) -> list[Edit] | None:
@@ -213,25 +182,8 @@ def literal_replaced(facts: SourceFacts, location: Location, text: str) -> Edit 
 def left_operand_kept(facts: SourceFacts, location: Location, operator: str) -> Edit | None:
     """The edit that leaves `a` of `a / b`. None where the operator occurs more than once."""
     written = written_at(facts, location)
-    end = _end_of_left(written, operator) if written is not None else None
+    end = end_of_left_operand(written, operator) if written is not None else None
     return _replaced(written, end, len(written.text), "") if written is not None and end is not None else None
-
-
-def left_operand_at(facts: SourceFacts, location: Location, operator: str) -> Location | None:
-    """The place of `a` in `a / b`. None where the operator occurs more than once."""
-    written = written_at(facts, location)
-    end = _end_of_left(written, operator) if written is not None else None
-    return written.span(0, end) if written is not None and end is not None else None
-
-
-def _end_of_left(written: Written, operator: str) -> int | None:
-    """The index at which the left operand ends; None where the operator occurs more than once."""
-    depth, operators = 0, []
-    for number, token in enumerate(written.tokens):
-        depth += token.deeper
-        if depth == 0 and token.text == operator:
-            operators.append(number)
-    return written.tokens[operators[0] - 1].end if len(operators) == 1 and operators[0] > 0 else None
 
 
 def dtype_named_instead(facts: SourceFacts, location: Location, dtype: str, instead: str) -> Edit | None:
@@ -242,33 +194,6 @@ def dtype_named_instead(facts: SourceFacts, location: Location, dtype: str, inst
     if written is None or len(named) != 1:
         return None
     return _replaced(written, named[0].start, named[0].end, named[0].text.replace(dtype, instead))
-
-
-def name_at(facts: SourceFacts, location: Location, name: str) -> Location | None:
-    """The place of this name in an expression that contains it once; else None."""
-    written = written_at(facts, location)
-    if written is None:
-        return None
-    tokens = written.tokens
-    names = [
-        token
-        for number, token in enumerate(tokens)
-        if token.is_name(name) and not (number and tokens[number - 1].text == ".")
-    ]
-    return written.span(names[0].start, names[0].end) if len(names) == 1 else None
-
-
-def call_of(facts: SourceFacts, attribute: Location) -> Location | None:
-    """The call of a method, by where the method stands: `a.b(…)` of `a.b`."""
-    start = (attribute.path, attribute.line, attribute.column)
-    for call in facts.calls:
-        place = call.location
-        if (place.path, place.line, place.column) == start and place != attribute:
-            written = written_at(facts, place)
-            before = written.tokens[written.opening - 1].end if written is not None and written.opening else None
-            if written is not None and before is not None and written.span(0, before) == attribute:
-                return place
-    return None
 
 
 def _without(written: Written, given: Argument) -> Edit | None:
@@ -286,8 +211,3 @@ def _replaced(written: Written, start: int, end: int, text: str) -> Edit | None:
     if "#" in part.text and part.holds_comment:
         return None
     return Edit(part.location, text)
-
-
-def holds(outer: Location, inner: Location) -> bool:
-    begins = (outer.line, outer.column) <= (inner.line, inner.column)
-    return begins and (inner.end_line, inner.end_column) <= (outer.end_line, outer.end_column)

@@ -4,49 +4,25 @@ made."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from mpdoctor.finding import Edit, Fix
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
-from mpdoctor.program.values import Api, Collection, Item, Value
+from mpdoctor.program.values import Api, Item, Value
 from mpdoctor.semantics.source.edits.casts import cast
 from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.edits.made.tensors import is_said_at, made_in
-from mpdoctor.semantics.source.edits.syntax_trees import location_of, nodes_at
 from mpdoctor.semantics.source.edits.uses import meets_float32_elsewhere
 from mpdoctor.semantics.source.layers.layer_variables import RAW
 from mpdoctor.semantics.source.operands.float32_meetings import is_wide
 from mpdoctor.semantics.source.operands.mixed_operands import is_half
+from mpdoctor.semantics.source.operands.operand_words import Pair, pairs_that_meet
+from mpdoctor.semantics.source.texts.syntax_trees import location_of
 
-Pair = tuple[Value, ast.expr]  # what meets, and how it is written there
 IsHalf = Callable[[Value], bool]
-
-
-def pairs_that_meet(facts: SourceFacts, event: Call | Operation) -> list[Pair]:
-    """The operands of an operator, or the arguments of a call that stand by position; [] where the line is not to be
-    read that way."""
-    node = _node_at(facts, event)
-    if isinstance(event, Call):
-        written = node.args if isinstance(node, ast.Call) else []
-        given = event.args
-        return [] if event.open or len(written) != len(given) else list(zip(given, written, strict=True))
-    if isinstance(node, ast.BinOp):
-        return list(zip(event.operands, (node.left, node.right), strict=False))
-    if isinstance(node, ast.AugAssign):
-        return list(zip(event.operands, (node.target, node.value), strict=False))
-    return []
-
-
-def with_elements(pairs: list[Pair]) -> Iterator[Pair]:
-    """The pairs, and those of the elements of a list: `tf.concat([x, zeros], axis=-1)`."""
-    for value, node in pairs:
-        yield value, node
-        if isinstance(value, Collection) and isinstance(node, ast.List | ast.Tuple):
-            same = len(value.items) == len(node.elts) and not value.open
-            yield from zip(value.items, node.elts, strict=True) if same else ()
 
 
 def cast_where_it_meets(facts: SourceFacts, wide: Value, pairs: list[Pair], dtype: str) -> list[Edit] | None:
@@ -135,8 +111,3 @@ def _name_of_half(value: Value, node: ast.expr, is_half: IsHalf) -> str:
         sides = zip(value.operands, (node.left, node.right), strict=True)
         return next((name for name in (_name_of_half(*side, is_half) for side in sides) if name), "")
     return ""
-
-
-def _node_at(facts: SourceFacts, event: Call | Operation) -> ast.AST | None:
-    kinds = ast.Call if isinstance(event, Call) else (ast.BinOp, ast.AugAssign)
-    return next((node for node in nodes_at(facts, event.location) if isinstance(node, kinds)), None)

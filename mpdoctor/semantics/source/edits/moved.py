@@ -9,8 +9,8 @@ from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.statements import logical_line_at
-from mpdoctor.semantics.source.edits.syntax_trees import tree_of
-from mpdoctor.semantics.source.edits.written import lines_of_cell
+from mpdoctor.semantics.source.texts.syntax_trees import tree_of
+from mpdoctor.semantics.source.texts.written import lines_of_cell
 
 Block = list[ast.stmt]
 BLOCKS = ("body", "orelse", "finalbody")

@@ -9,9 +9,10 @@ from functools import lru_cache
 from mpdoctor.finding import Edit
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import FunctionFacts
-from mpdoctor.semantics.source.edits.expressions import replaced, text_of
+from mpdoctor.semantics.source.edits.expressions import replaced
 from mpdoctor.semantics.source.edits.statements import line_before, statement_at
-from mpdoctor.semantics.source.edits.syntax_trees import location_of, tree_of
+from mpdoctor.semantics.source.texts.syntax_trees import location_of, tree_of
+from mpdoctor.semantics.source.texts.written import text_of
 
 _OLD, _NEW = "apply_gradients", "apply"
 _GIVEN = ("grads", "trainable_variables")  # the parameters of `apply` in Keras 3.0 to 3.15

@@ -12,7 +12,7 @@ from mpdoctor.knowledge.python_idioms import is_bare_constant
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.casts import cast, cast_around
 from mpdoctor.semantics.source.edits.statements import line_before
-from mpdoctor.semantics.source.edits.syntax_trees import called, class_around, location_of
+from mpdoctor.semantics.source.texts.syntax_trees import called, class_around, location_of
 
 TENSORS = (ast.Call, ast.Name, ast.Attribute, ast.Subscript, ast.BinOp, ast.UnaryOp)
 WEIGHTS = (*ADDING_WEIGHTS, "Variable")

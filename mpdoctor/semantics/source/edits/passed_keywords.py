@@ -9,7 +9,7 @@ from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import FunctionFacts
-from mpdoctor.semantics.source.edits.syntax_trees import called, location_of, tree_of
+from mpdoctor.semantics.source.texts.syntax_trees import called, location_of, tree_of
 
 KEYWORDS = "**kwargs"
 

@@ -14,12 +14,12 @@ from mpdoctor.program.events import Call, Event
 from mpdoctor.program.policy_settings import SET_FLOATX
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api
-from mpdoctor.semantics.source.edits.expressions import argument_replaced, callee_text, replaced, text_of
+from mpdoctor.semantics.source.edits.expressions import argument_replaced, replaced
 from mpdoctor.semantics.source.edits.names import keras_name
 from mpdoctor.semantics.source.edits.statements import line_before, line_behind, statement_at, without_statement
-from mpdoctor.semantics.source.edits.syntax_trees import called, tree_of
-from mpdoctor.semantics.source.edits.written import Written
 from mpdoctor.semantics.source.layers.model_layers import policies_written
+from mpdoctor.semantics.source.texts.syntax_trees import called, tree_of
+from mpdoctor.semantics.source.texts.written import Written, callee_text, text_of
 
 SETTER = "mixed_precision.set_global_policy"  # in Keras 2.4 and later, and in Keras 3
 FLOATX = "float32"

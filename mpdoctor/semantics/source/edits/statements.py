@@ -15,8 +15,8 @@ from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.semantics.source.edits.expressions import argument_at, text_of, without_call
-from mpdoctor.semantics.source.edits.written import Written, lines_of_cell, written_at
+from mpdoctor.semantics.source.edits.expressions import without_call
+from mpdoctor.semantics.source.texts.written import Written, argument_at, lines_of_cell, text_of, written_at
 
 _DOCSTRING = re.compile(r"\s*[rRuU]?[\"']")
 

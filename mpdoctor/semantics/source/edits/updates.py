@@ -10,9 +10,10 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value
 from mpdoctor.semantics.source.edits.expressions import safe_fix
-from mpdoctor.semantics.source.edits.met_operands import cast_where_it_meets, pairs_that_meet
-from mpdoctor.semantics.source.edits.syntax_trees import location_of
+from mpdoctor.semantics.source.edits.met_operands import cast_where_it_meets
 from mpdoctor.semantics.source.operands.mixed_operands import origin
+from mpdoctor.semantics.source.operands.operand_words import pairs_that_meet
+from mpdoctor.semantics.source.texts.syntax_trees import location_of
 from mpdoctor.semantics.wording import text_at
 
 _WHY = "in 16 bits what an update adds is soon rounded away."

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache, lru_cache
+from typing import Literal
 
 from mpdoctor.facts.half_dtypes import HALF_POLICIES
-from mpdoctor.knowledge.api_names import ADDING_WEIGHTS, FITTING, is_layer_class, is_network, public_name
+from mpdoctor.knowledge.api_names import ADDING_WEIGHTS, is_layer_class, is_network, public_name
 from mpdoctor.knowledge.layer_kinds import NORMALIZATION, PREPROCESSING, TEXT, WEIGHTLESS
-from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of
@@ -23,12 +23,9 @@ from mpdoctor.program.policy_settings import (
 )
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Parameter
-from mpdoctor.program.values import Api, Attribute, Value, known, options, walk
-from mpdoctor.semantics.source.optimizers.gradients import applied_gradients
-from mpdoctor.semantics.source.programs.branches import may_not_run
+from mpdoctor.program.values import Api, Attribute, Item, Value, known, options, walk
 from mpdoctor.semantics.source.programs.models import is_model
 
-TRAINING = ("compile", *FITTING)
 LIGHT = WEIGHTLESS | PREPROCESSING | NORMALIZATION | TEXT | {"Embedding"}
 NESTS = frozenset(("Sequential", "Model", "Functional"))
 _MAKING_WEIGHTS = (*ADDING_WEIGHTS, "Variable")
@@ -135,25 +132,6 @@ def _found_layers(facts: SourceFacts, model: Call) -> list[Call]:
     return sorted(layers.values(), key=lambda layer: layer.order)
 
 
-def trainings(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
-    """(compile, fit or apply call, the model that it trains) for every model that the program is seen to make."""
-    for call in facts.method_calls(*TRAINING):
-        for model in options(call.receiver):
-            if isinstance(model, Call) and is_model(model):
-                yield call, model
-    models: dict[int, list[Call]] = {}  # by the id of the weights: a step that is followed often names the same ones
-    from mpdoctor.semantics.source.optimizers.gradient_sums import gradients_kept_until  # which asks for layers
-
-    applying = [call for call in facts.method_calls(*APPLYING) if not may_not_run(facts, call.context)]
-    kept = ((apply, gradient) for apply in applying for _, gradient in gradients_kept_until(facts, apply))
-    for apply, gradient in (*applied_gradients(facts), *kept):
-        weights = gradient.argument(1, "sources")
-        if id(weights) not in models:
-            models[id(weights)] = [part for part in walk(weights) if isinstance(part, Call) and is_model(part)]
-        for model in models[id(weights)]:
-            yield apply, model
-
-
 def holds_weights(layer: Call) -> bool:
     """Whether a layer is one to compute in 16 bits: no preprocessing, and of a class of the user's one that is seen to
     keep weights or layers."""
@@ -255,3 +233,18 @@ def _made_of(value: Value) -> Iterator[Value]:
     if isinstance(value, Operation) and value.operator in ("f-string", "%"):
         return
     yield from value.parts
+
+
+def layer_or_model(value: Value) -> Literal["layer", "model"] | None:
+    """What a value certainly is; None of others."""
+    if is_model(value):
+        return "model"
+    of: Value = value
+    while isinstance(of, Item):
+        of = of.of
+    if of is not value and isinstance(of, Attribute) and of.name == "layers":
+        return "layer" if all(is_model(option) for option in options(of.of)) else None
+    own = class_of(value)
+    if own is not None:
+        return "layer" if own.kind == "layer" else None
+    return "layer" if layer_name(value) is not None else None

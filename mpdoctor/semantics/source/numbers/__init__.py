@@ -1,1 +1,1 @@
-"""Numbers and tensors of a program: constants, reductions, losses, their dtypes."""
+"""Numbers and tensors of a program: constants, reductions, shapes, bounds."""

@@ -14,7 +14,7 @@ from mpdoctor.program.values import Api, Collection, Item, Value, is_api, known,
 from mpdoctor.semantics.source.function_names import function_named, functions_called
 from mpdoctor.semantics.source.layers.output_layers import output_layers
 from mpdoctor.semantics.source.numbers.constants import CASTS, numbers_from_value
-from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled, function_of, prediction_of
+from mpdoctor.semantics.source.programs.losses_and_metrics import compiled, function_of, prediction_of
 
 PASSING = ("reshape", "squeeze", "expand_dims", "identity", "stop_gradient", "flatten", "maximum", "clip_by_value")
 ROUNDING = ("round", "floor", "rint")

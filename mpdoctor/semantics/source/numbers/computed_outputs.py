@@ -12,7 +12,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Collection, Item, Known, Value, agreed, leaves, options
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_made_with
 from mpdoctor.semantics.source.layers.output_layers import is_functional, output_layers
-from mpdoctor.semantics.source.numbers.precision import ARITHMETIC, Precision, precision_of
+from mpdoctor.semantics.source.layers.precision import ARITHMETIC, Precision, precision_of
 from mpdoctor.semantics.source.operands.value_parts import values_joined, values_kept
 from mpdoctor.semantics.source.programs.branches import may_be_reached_by
 

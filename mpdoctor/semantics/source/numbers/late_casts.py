@@ -21,8 +21,8 @@ from mpdoctor.semantics.source.layers.output_activations import activation_given
 from mpdoctor.semantics.source.layers.output_dtypes import hands_on
 from mpdoctor.semantics.source.layers.output_layers import first_of, is_functional
 from mpdoctor.semantics.source.layers.preceding_layers import layers_of_sequential
+from mpdoctor.semantics.source.layers.precision import precision_of
 from mpdoctor.semantics.source.numbers.differentiated_values import is_stopped_behind
-from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.operands.casts import is_cast
 from mpdoctor.semantics.source.programs.branches import may_be_reached_by
 

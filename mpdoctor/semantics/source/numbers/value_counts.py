@@ -17,8 +17,8 @@ from mpdoctor.semantics.source.function_names import function_named
 from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.layers.output_layers import output_layers
 from mpdoctor.semantics.source.layers.preceding_layers import rows
-from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled, function_of
 from mpdoctor.semantics.source.numbers.tensor_shapes import Shape, shape_of, shapes_in_layer, shapes_in_sequential
+from mpdoctor.semantics.source.programs.losses_and_metrics import compiled, function_of
 from mpdoctor.semantics.source.programs.running_functions import functions_around
 
 MEANS = ("tensorflow.reduce_mean", "tensorflow.math.reduce_mean", "keras.backend.mean")

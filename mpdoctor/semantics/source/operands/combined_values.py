@@ -12,6 +12,7 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, options
 from mpdoctor.semantics.source.operands.casts import is_cast
+from mpdoctor.semantics.source.operands.dtype_mismatches import dtype_mismatches
 from mpdoctor.semantics.source.operands.float32_meetings import float32_meetings
 from mpdoctor.semantics.source.operands.mixed_operands import MixedOperands, is_half, may_raise, mixed_operands
 from mpdoctor.semantics.source.operands.value_parts import values_joined, values_kept
@@ -26,6 +27,13 @@ def deciding_parts(value: Value) -> list[Value]:
             waiting += [choice for held in inner for choice in options(held)]
         seen.add(id(part))
     return waiting
+
+
+def casts_to_half(facts: SourceFacts, value: Value) -> list[Call]:
+    """The casts that give a tensor its 16 bits by name; none where a policy may."""
+    if facts.dtype_of(value) not in HALF:
+        return []
+    return [part for part in deciding_parts(value) if isinstance(part, Call) and is_cast(part)]
 
 
 @lru_cache(maxsize=1)
@@ -67,12 +75,13 @@ def _meetings_by_part(facts: SourceFacts) -> dict[int, list[tuple[MixedOperands,
 
 
 def parts_that_meet_float32(facts: SourceFacts) -> set[int]:
-    """Ids of what gives a tensor its 16 bits where this meets one that is float32 under every policy (MP202): a cast
-    among them works under none."""
-    return {
-        id(part)
+    """Ids of what gives a tensor its 16 bits where this meets one that is float32 under every policy (MP202, and in a
+    loss or metric MP505 and MP508): a cast among them works under none."""
+    halves = [
+        operand
         for event, operands, *_ in float32_meetings(facts)
         for operand in operands
         if is_half(facts, operand, event.context)
-        for part in deciding_parts(operand)
-    }
+    ]
+    halves += [mismatch.half for mismatch in dtype_mismatches(facts)]
+    return {id(part) for half in halves for part in deciding_parts(half)}

@@ -11,16 +11,15 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from mpdoctor.facts.versions import Keras
-from mpdoctor.finding import Edit
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Collection, Value, is_api
-from mpdoctor.semantics.source.edits.expressions import argument_at, argument_replaced, with_keyword
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.operands.mixed_operands import half_dtypes
+from mpdoctor.semantics.source.texts.written import argument_at
 from mpdoctor.semantics.wording import text_at
 
 _Places = tuple[tuple[int, str], ...]
@@ -106,15 +105,6 @@ def _dtype_to_give(call: Call, text: str, parameter: str) -> str:
     if function is not None and in_layer and function.self_name and not is_named:
         return f"{function.self_name}.compute_dtype"
     return f"{text if is_named else parameter}.dtype"
-
-
-def edit_of_draw(facts: SourceFacts, declared: DeclaredFloat32) -> Edit | None:
-    """The edit that gives the dtype; None where nothing there names it."""
-    if not declared.text or declared.dtype_to_give == f"{declared.name}.dtype" != f"{declared.text}.dtype":
-        return None
-    place, dtype = declared.call.location, declared.dtype_to_give
-    replaced = argument_replaced(facts, place, "dtype", declared.dtype_at, dtype)
-    return replaced or with_keyword(facts, place, "dtype", dtype)
 
 
 def dtypes_let_in(made: Value, keras: Keras | None) -> tuple[str | None, ...]:

@@ -6,11 +6,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.location import Location
 from mpdoctor.knowledge.dtypes.distributions import OF_TWO, PARAMETERS, SAMPLED_BY_GAMMA, TAKING
-from mpdoctor.program.dtypes.distributions import (
-    is_distribution,
-    is_read_in_another_dtype,
-    parameters_of_distribution,
-)
+from mpdoctor.program.dtypes.distributions import is_distribution, is_read_in_another_dtype, parameters_of_distribution
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts

@@ -19,12 +19,12 @@ from mpdoctor.program.user_definitions import FunctionFacts, Parameter
 from mpdoctor.program.values import Attribute, Known, Value, is_api, options
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.model_layers import half_policy_calls
-from mpdoctor.semantics.source.numbers.losses_and_metrics import DATA, STEPS
-from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
+from mpdoctor.semantics.source.layers.precision import Precision, precision_of
 from mpdoctor.semantics.source.operands.float32_meetings import made_in_an_arm
 from mpdoctor.semantics.source.operands.mixed_operands import mixed_operands
 from mpdoctor.semantics.source.operands.numbers_first import is_compiled, numbers_before_tensors
 from mpdoctor.semantics.source.programs.branches import exclude_each_other, is_for_float32, is_ruled_out
+from mpdoctor.semantics.source.programs.losses_and_metrics import DATA, STEPS
 from mpdoctor.semantics.source.programs.models import is_any_symbolic
 from mpdoctor.semantics.source.programs.running_functions import functions_around, method_around
 
@@ -87,7 +87,9 @@ def _dtype_mismatches(facts: SourceFacts) -> Iterator[DtypeMismatch]:
         if pair is None or asks_for_dtype(event.context) or _is_without_policy(facts, event.context):
             continue
         (half, half_dtype), (wide, wide_dtype) = pair
-        if not _is_cast_by_name(facts, half, wide_dtype) and not _promotes(facts, operands):
+        by_keras = any(id(function) in precision.roles for function in functions_behind(wide))
+        is_by_name = not (by_keras and facts.dtype_of(wide) is None) and _is_cast_by_name(facts, half, wide_dtype)
+        if not is_by_name and not _promotes(facts, operands):
             around = (event.context.function, *functions_around(facts, event.context))
             behind = [*functions_behind(half, wide), *around]
             of_loss = any(_is_loss(function, precision) for function in functions_behind(half))
@@ -132,7 +134,8 @@ def _half_and_wide(
 
 
 def _is_cast_by_name(facts: SourceFacts, half: Value, wide_dtype: str) -> bool:
-    """Whether the program chose the 16 bits itself (MP207), or may have cast its data to them."""
+    """Whether the program chose the 16 bits itself (MP207), or may have cast its data to them. Not asked of what meets
+    a float32 prediction or label as Keras hands it to a loss or metric: that raises under every policy."""
     return facts.dtype_of(half) in HALF or (wide_dtype == DATA and any(map(_casts_by_name, facts.calls)))
 
 

@@ -16,7 +16,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, options, walk
 from mpdoctor.semantics.source.layers.call_dtypes import runs_in_layer
-from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.source.layers.precision import precision_of
 from mpdoctor.semantics.source.operands.casts import is_cast
 from mpdoctor.semantics.source.operands.mixed_operands import half_dtypes
 

@@ -10,10 +10,10 @@ from mpdoctor.program.dtypes.tensor_dtypes import dtype_of
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Earlier, Either, Value, options
-from mpdoctor.semantics.source.edits.met_operands import pairs_that_meet
-from mpdoctor.semantics.source.edits.syntax_trees import location_of
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.operands.mixed_operands import is_half, may_raise, mixed_operands
+from mpdoctor.semantics.source.operands.operand_words import pairs_that_meet
+from mpdoctor.semantics.source.texts.syntax_trees import location_of
 from mpdoctor.semantics.wording import place_of, text_at
 
 

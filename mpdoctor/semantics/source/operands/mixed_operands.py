@@ -28,8 +28,8 @@ from mpdoctor.semantics.source.layers.call_dtypes import (
     runs_in_some_call,
 )
 from mpdoctor.semantics.source.layers.later_inputs import is_tensor, lambda_layers_by_function
+from mpdoctor.semantics.source.layers.precision import precision_of
 from mpdoctor.semantics.source.layers.weight_values import weight_holder
-from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.operands.casts import is_cast
 from mpdoctor.semantics.source.programs.backends import is_for_another_backend, runs_on_another_backend
 from mpdoctor.semantics.source.programs.models import is_any_made_of_input

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
+
 from mpdoctor.program.dtypes.layer_results import is_weight
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
-from mpdoctor.program.values import Api, Value, options
-from mpdoctor.semantics.source.edits.met_operands import pairs_that_meet, with_elements
-from mpdoctor.semantics.source.edits.syntax_trees import location_of
+from mpdoctor.program.values import Api, Collection, Value, options
 from mpdoctor.semantics.source.operands.mixed_operands import is_half, origin
+from mpdoctor.semantics.source.texts.syntax_trees import location_of, nodes_at
 from mpdoctor.semantics.wording import expression_at, place_of, quoted, text_at
+
+Pair = tuple[Value, ast.expr]  # what meets, and how it is written there
 
 LOOKUPS = ("gather", "embedding_lookup")
 
@@ -55,3 +59,32 @@ def _as_it_meets(facts: SourceFacts, event: Call | Operation, wide: Value) -> st
     is_elsewhere = (wide.location.path, wide.location.line) != (event.location.path, event.location.line)
     made = f" (made in {place_of(facts, wide.location, event.location)})" if is_elsewhere and text else ""
     return f"`{text}`{made}" if text else ""
+
+
+def pairs_that_meet(facts: SourceFacts, event: Call | Operation) -> list[Pair]:
+    """The operands of an operator, or the arguments of a call that stand by position; [] where the line is not to be
+    read that way."""
+    node = _node_at(facts, event)
+    if isinstance(event, Call):
+        written = node.args if isinstance(node, ast.Call) else []
+        given = event.args
+        return [] if event.open or len(written) != len(given) else list(zip(given, written, strict=True))
+    if isinstance(node, ast.BinOp):
+        return list(zip(event.operands, (node.left, node.right), strict=False))
+    if isinstance(node, ast.AugAssign):
+        return list(zip(event.operands, (node.target, node.value), strict=False))
+    return []
+
+
+def with_elements(pairs: list[Pair]) -> Iterator[Pair]:
+    """The pairs, and those of the elements of a list: `tf.concat([x, zeros], axis=-1)`."""
+    for value, node in pairs:
+        yield value, node
+        if isinstance(value, Collection) and isinstance(node, ast.List | ast.Tuple):
+            same = len(value.items) == len(node.elts) and not value.open
+            yield from zip(value.items, node.elts, strict=True) if same else ()
+
+
+def _node_at(facts: SourceFacts, event: Call | Operation) -> ast.AST | None:
+    kinds = ast.Call if isinstance(event, Call) else (ast.BinOp, ast.AugAssign)
+    return next((node for node in nodes_at(facts, event.location) if isinstance(node, kinds)), None)

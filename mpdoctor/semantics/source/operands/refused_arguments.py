@@ -9,9 +9,9 @@ from mpdoctor.knowledge.missing_kernels import BOOLEANS_ON_A_CPU, FLOAT32_ARGUME
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Item, Value, options
-from mpdoctor.semantics.source.edits.expressions import argument_at
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, runs_in_layer
 from mpdoctor.semantics.source.operands.mixed_operands import half_dtypes
+from mpdoctor.semantics.source.texts.written import argument_at
 from mpdoctor.semantics.wording import text_at
 
 RESHAPING = (

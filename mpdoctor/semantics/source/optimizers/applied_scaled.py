@@ -12,7 +12,6 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Either, Value, is_api, known, options
-from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 from mpdoctor.semantics.source.optimizers.clipping import CLIPPING
 from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
@@ -24,11 +23,8 @@ from mpdoctor.semantics.source.optimizers.gradients import (
 )
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import is_scaled_by
 from mpdoctor.semantics.source.optimizers.resized_gradients import unscaled_on_the_way
-from mpdoctor.semantics.source.optimizers.scaling import (
-    applied_by_its_scaler,
-    products_with_scale,
-    scales,
-)
+from mpdoctor.semantics.source.optimizers.scaling import applied_by_its_scaler, products_with_scale, scales
+from mpdoctor.semantics.source.programs.attribute_access import same_object
 from mpdoctor.semantics.source.programs.branches import depends_on_no_more
 
 

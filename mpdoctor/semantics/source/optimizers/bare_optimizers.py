@@ -10,8 +10,8 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Collection, Known, Value, is_api, known, options
-from mpdoctor.semantics.source.optimizers.attribute_access import receivers, same_object, writes
 from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER
+from mpdoctor.semantics.source.programs.attribute_access import receivers, same_object, writes
 
 OF_LOOP = ("get_scaled_loss", "get_unscaled_gradients")
 BY_NAME = ("keras.optimizers.get", "keras.optimizers.deserialize")

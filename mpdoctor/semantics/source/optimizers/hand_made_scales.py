@@ -11,7 +11,7 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Value, agreed, is_api, known, options
-from mpdoctor.semantics.source.layers.float16_layers import applied_in_float16
+from mpdoctor.semantics.source.optimizers.float16_layers import applied_in_float16
 from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
     optimizer_scales,

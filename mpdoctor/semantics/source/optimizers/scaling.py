@@ -13,7 +13,6 @@ from mpdoctor.program.memoize import asked_once
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, is_api, known, leaves, options, walk
-from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 from mpdoctor.semantics.source.optimizers.gradients import (
     factor_of,
     optimizer_scales,
@@ -23,6 +22,7 @@ from mpdoctor.semantics.source.optimizers.gradients import (
 )
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import is_scaled_by, may_be_scaled_in
 from mpdoctor.semantics.source.optimizers.wrappers import wrapped, wrapper_calls
+from mpdoctor.semantics.source.programs.attribute_access import same_object
 from mpdoctor.semantics.source.programs.branches import exclude_each_other, may_not_run
 
 USUAL_SCALE = (2.0**15,)
@@ -285,3 +285,13 @@ def _is_something_else(value: Value) -> bool:
     if class_of(value) is not None:
         return True
     return isinstance(value.callee if isinstance(value, Call) else value, Api)
+
+
+def scales_in_keras2(facts: SourceFacts, optimizer: Value) -> bool:
+    """Whether the program scales with the same object, and it is of no class of its own: in Keras 2 that is a
+    LossScaleOptimizer. False up to TensorFlow 2.8, where it may be the experimental one, which has other attributes."""
+    is_old = facts.keras.package == "tf.keras" and facts.keras.release < (2, 9)
+    if facts.keras.is_keras3 or is_old or any(class_of(option) is not None for option in options(optimizer)):
+        return False
+    scaling = facts.method_calls("get_scaled_loss", "get_unscaled_gradients")
+    return any(call.receiver is not None and same_object(call.receiver, optimizer) for call in scaling)

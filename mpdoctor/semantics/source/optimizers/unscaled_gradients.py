@@ -9,9 +9,9 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
 from mpdoctor.program.values import options, walk
-from mpdoctor.semantics.source.layers.float16_layers import applied_in_float16, is_assumed_float16, is_float16
 from mpdoctor.semantics.source.layers.model_layers import layer_name, layers_of
 from mpdoctor.semantics.source.optimizers.bare_optimizers import is_left_bare
+from mpdoctor.semantics.source.optimizers.float16_layers import applied_in_float16, is_assumed_float16, is_float16
 from mpdoctor.semantics.source.optimizers.functional_gradients import stateless_steps
 from mpdoctor.semantics.source.optimizers.gradients import (
     is_taken_in_the_other_arm,

@@ -1,1 +1,1 @@
-"""Whole programs: models, data, branches, saved files."""
+"""Whole programs: models, losses and metrics, data, branches."""

@@ -24,7 +24,7 @@ from mpdoctor.program.values import (
     known,
     options,
 )
-from mpdoctor.semantics.source.optimizers.attribute_access import same_object
+from mpdoctor.semantics.source.programs.attribute_access import same_object
 
 FLOAT32 = ("float32", "fp32", "32")
 _OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}

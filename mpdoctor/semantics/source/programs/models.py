@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from mpdoctor.knowledge.api_names import is_network, kind_of_class
+from mpdoctor.knowledge.api_names import FITTING, is_network, kind_of_class
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Value, options, walk
-from mpdoctor.semantics.source.optimizers.attribute_access import reads, receivers
+from mpdoctor.semantics.source.programs.attribute_access import reads, receivers
 
+TRAINING = ("compile", *FITTING)
 OUTPUTS = ("output", "outputs")
 _GIVE_MODELS = (
     "keras.models.load_model",

@@ -18,7 +18,9 @@ from mpdoctor.source.interpreter.assignments import remember_keyword
 from mpdoctor.source.interpreter.attributes import Super, attribute_of, store_attribute
 from mpdoctor.source.interpreter.call_inlining import inline_call
 from mpdoctor.source.interpreter.calls.base_arguments import remember_base_arguments_of
-from mpdoctor.source.interpreter.calls.container_calls import (
+from mpdoctor.source.interpreter.calls.entered_by_hand import enter_by_hand
+from mpdoctor.source.interpreter.calls.metaclass_calls import class_from_base
+from mpdoctor.source.interpreter.containers.calls import (
     added_up,
     copied,
     dict_of,
@@ -31,10 +33,9 @@ from mpdoctor.source.interpreter.calls.container_calls import (
     sequence_of,
     zipped,
 )
-from mpdoctor.source.interpreter.calls.container_methods import call_method_of_container
-from mpdoctor.source.interpreter.calls.entered_by_hand import enter_by_hand
-from mpdoctor.source.interpreter.calls.metaclass_calls import class_from_base
-from mpdoctor.source.interpreter.containers import chained, contents_of
+from mpdoctor.source.interpreter.containers.elements import contents_of
+from mpdoctor.source.interpreter.containers.literals import chained
+from mpdoctor.source.interpreter.containers.methods import call_method_of_container
 from mpdoctor.source.interpreter.settings.command_line import arguments_as_dictionary, remember_argument
 from mpdoctor.source.interpreter.settings.data_classes import as_dictionary, copy_with
 from mpdoctor.source.interpreter.settings.keras_epsilon import EPSILON, epsilon_of_keras

@@ -26,11 +26,11 @@ from mpdoctor.source.interpreter.calls.callees import (
     is_given_one_of_several,
     really_called,
 )
-from mpdoctor.source.interpreter.calls.changed_arguments import put_back_arguments
 from mpdoctor.source.interpreter.calls.chosen_functions import where_chosen
-from mpdoctor.source.interpreter.calls.container_calls import columns_of
 from mpdoctor.source.interpreter.calls.higher_order_calls import result_of_higher_order, run_command
-from mpdoctor.source.interpreter.containers import ITERATING, contents_of, element_of, iterated
+from mpdoctor.source.interpreter.containers.calls import columns_of
+from mpdoctor.source.interpreter.containers.changes import put_back_arguments
+from mpdoctor.source.interpreter.containers.elements import ITERATING, contents_of, element_of, iterated
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.expressions import evaluate_keywords, evaluate_positional
 from mpdoctor.source.interpreter.settings.command_line import default_of_variable, keeps_functions, remember_flag

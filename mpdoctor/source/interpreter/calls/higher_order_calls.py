@@ -12,7 +12,7 @@ from mpdoctor.program.user_definitions import Defined
 from mpdoctor.program.values import Api, Collection, Value, is_api, options
 from mpdoctor.source.interpreter.call_inlining import inline_uncalled
 from mpdoctor.source.interpreter.calls.callees import closure_of
-from mpdoctor.source.interpreter.containers import element_of
+from mpdoctor.source.interpreter.containers.elements import element_of
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.joining import joined
 

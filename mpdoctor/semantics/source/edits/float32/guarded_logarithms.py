@@ -11,12 +11,13 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Api, options, walk
-from mpdoctor.semantics.source.edits.expressions import argument_at, callee_text, text_of, unsafe_fix
+from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.float32.outputs import output_in_float32
 from mpdoctor.semantics.source.layers.output_activations import activations_of
 from mpdoctor.semantics.source.layers.output_layers import output_layers
+from mpdoctor.semantics.source.layers.precision import precision_of
 from mpdoctor.semantics.source.numbers.epsilon_guards import LOG, Guard
-from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.source.texts.written import argument_at, callee_text, text_of
 from mpdoctor.semantics.wording import listed, place_of, text_at
 
 NO_DIGITS = "a float16 softmax is 0 below 3e-8, and no epsilon restores that"

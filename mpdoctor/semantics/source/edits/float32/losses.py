@@ -18,15 +18,16 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Attribute, Item, Value, known
 from mpdoctor.semantics.source.edits.casts import cast, cast_around
-from mpdoctor.semantics.source.edits.expressions import argument_at, argument_replaced, put_around, text_of, unsafe_fix
+from mpdoctor.semantics.source.edits.expressions import argument_replaced, put_around, unsafe_fix
 from mpdoctor.semantics.source.edits.float32.outputs import output_in_float32
 from mpdoctor.semantics.source.edits.statements import line_before, line_behind
-from mpdoctor.semantics.source.edits.syntax_trees import location_of, tree_of
 from mpdoctor.semantics.source.layers.output_activations import activations_of
 from mpdoctor.semantics.source.layers.output_layers import output_layers
-from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
+from mpdoctor.semantics.source.layers.precision import Precision, precision_of
 from mpdoctor.semantics.source.operands.casts import is_cast
 from mpdoctor.semantics.source.programs.models import is_model
+from mpdoctor.semantics.source.texts.syntax_trees import location_of, tree_of
+from mpdoctor.semantics.source.texts.written import argument_at, text_of
 from mpdoctor.semantics.wording import listed
 
 LOSSES_OF_LAYERS = "losses"  # of a model or of a layer

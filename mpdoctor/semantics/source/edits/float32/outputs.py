@@ -10,7 +10,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, leaves
-from mpdoctor.semantics.source.edits.layers import in_float32
+from mpdoctor.semantics.source.edits.given_dtypes import in_float32
 from mpdoctor.semantics.source.layers.output_dtypes import hands_on
 from mpdoctor.semantics.source.layers.output_layers import output_layers
 from mpdoctor.semantics.source.layers.preceding_layers import layers_of_sequential

@@ -8,11 +8,11 @@ from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.semantics.source.edits.expressions import argument_replaced, argument_text, callee_text, replaced
+from mpdoctor.semantics.source.edits.expressions import argument_replaced, replaced
 from mpdoctor.semantics.source.edits.statements import line_behind, statement_at, without_statement
-from mpdoctor.semantics.source.edits.syntax_trees import called, tree_of
-from mpdoctor.semantics.source.edits.written import written_at
 from mpdoctor.semantics.source.optimizers.clipping import limit_arguments
+from mpdoctor.semantics.source.texts.syntax_trees import called, tree_of
+from mpdoctor.semantics.source.texts.written import argument_text, callee_text, written_at
 
 
 def without_clipping(facts: SourceFacts, clip: Location) -> Edit | None:

@@ -10,8 +10,8 @@ from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.statements import line_behind, without_statement
-from mpdoctor.semantics.source.edits.syntax_trees import called, location_of, tree_of
 from mpdoctor.semantics.source.optimizers.gradients import UNSCALING
+from mpdoctor.semantics.source.texts.syntax_trees import called, location_of, tree_of
 
 
 def clipped_behind_branch(facts: SourceFacts, clip: Location) -> list[Edit] | None:

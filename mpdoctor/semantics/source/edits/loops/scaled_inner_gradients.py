@@ -10,7 +10,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import put_around, put_behind
 from mpdoctor.semantics.source.edits.names import tensorflow
-from mpdoctor.semantics.source.edits.syntax_trees import location_of, nodes_at, tree_of
+from mpdoctor.semantics.source.texts.syntax_trees import location_of, nodes_at, tree_of
 
 # A critic whose gradients have a norm of 1 stays far below 65504 with it, and 3e-11 is no zero yet. What began
 # with `output_gradients` came out as with a target 1024 times as large (Keras 3.15, tf_keras 2.21, TensorFlow 2.10).

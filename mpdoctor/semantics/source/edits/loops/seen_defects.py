@@ -15,9 +15,9 @@ from mpdoctor.semantics.source.edits.casts import cast, cast_around
 from mpdoctor.semantics.source.edits.expressions import put_around, put_behind, with_keyword
 from mpdoctor.semantics.source.edits.loops.clipped import without_clipping
 from mpdoctor.semantics.source.edits.statements import passed_on
-from mpdoctor.semantics.source.edits.syntax_trees import called, location_of, tree_of
 from mpdoctor.semantics.source.optimizers.clipping import ARGUMENT
 from mpdoctor.semantics.source.optimizers.gradients import UNSCALING
+from mpdoctor.semantics.source.texts.syntax_trees import called, location_of, tree_of
 
 WRAPPER, INNER = "LossScaleOptimizer", ("inner_optimizer", "optimizer")
 # TensorFlow's operation: what a program calls, and what keeps its argument from 0.

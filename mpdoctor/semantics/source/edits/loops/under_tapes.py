@@ -11,7 +11,7 @@ from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.statements import logical_line_at
-from mpdoctor.semantics.source.edits.syntax_trees import location_of, tree_of
+from mpdoctor.semantics.source.texts.syntax_trees import location_of, tree_of
 
 WITH = (ast.With, ast.AsyncWith)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

@@ -12,9 +12,9 @@ from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import with_keyword
-from mpdoctor.semantics.source.edits.layers import FLOAT32
-from mpdoctor.semantics.source.edits.syntax_trees import called, class_around, location_of, tree_of
-from mpdoctor.semantics.source.edits.written import written_at
+from mpdoctor.semantics.source.edits.given_dtypes import FLOAT32
+from mpdoctor.semantics.source.texts.syntax_trees import called, class_around, location_of, tree_of
+from mpdoctor.semantics.source.texts.written import written_at
 
 DTYPE = "dtype"
 

@@ -6,7 +6,7 @@ import ast
 
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.semantics.source.edits.expressions import expression_written, text_of
+from mpdoctor.semantics.source.texts.written import expression_written, text_of
 
 
 def build_call_written(facts: SourceFacts, model: Call) -> str | None:

@@ -11,7 +11,7 @@ from mpdoctor.knowledge.wrapper_api import LOSS_SCALE_FACTOR
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import callee_replaced, put_around, with_keyword, without_keyword
 from mpdoctor.semantics.source.edits.names import with_import
-from mpdoctor.semantics.source.edits.syntax_trees import called, location_of, tree_of
+from mpdoctor.semantics.source.texts.syntax_trees import called, location_of, tree_of
 
 # Of a LossScaleOptimizer; without them Keras has a dynamic scale from 32768 on, doubled after 2000 finite steps.
 LEFT_TO_KERAS = ("dynamic", "initial_scale", "dynamic_growth_steps")

@@ -16,9 +16,10 @@ from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import FunctionFacts, Parameter
 from mpdoctor.program.values import Api, Attribute, Item, Value, known
-from mpdoctor.semantics.source.edits.expressions import argument_replaced, callee_text, holds, with_keyword
-from mpdoctor.semantics.source.edits.syntax_trees import location_of, tree_of
+from mpdoctor.semantics.source.edits.expressions import argument_replaced, with_keyword
 from mpdoctor.semantics.source.operands.casts import is_cast
+from mpdoctor.semantics.source.texts.syntax_trees import location_of, tree_of
+from mpdoctor.semantics.source.texts.written import callee_text, holds
 
 # Of a whole number up to 65504 the root in float16 is within 0.0011 of float32's, and that in bfloat16 within 0.0078;
 # up to 1024 that in float16 is float32's, rounded (TensorFlow 2.10, 2.15 and 2.21; in 2.4 the square root).

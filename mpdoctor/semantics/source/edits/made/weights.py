@@ -9,8 +9,9 @@ from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Value, known, options
-from mpdoctor.semantics.source.edits.expressions import replaced, text_of
+from mpdoctor.semantics.source.edits.expressions import replaced
 from mpdoctor.semantics.source.edits.names import keras_name
+from mpdoctor.semantics.source.texts.written import text_of
 
 _FILLED = ("ones", "zeros")
 # Of `tf.random`: the initializer that makes the same numbers, the parameters behind the shape, and what they are by
