@@ -94,11 +94,12 @@ def proposals_from_diagnosis(diagnosis: Diagnosis, sources: Sources, has_own_wra
         yield _refusing_layer_in_float32(finding, making)
 
     for finding in (_in_all_cells(finding, sources) for finding in failing(diagnosis)):
-        ways: list[tuple[Answer, ...]] = [way for way in map(tuple, in_turn(finding)) if way]
-        if not ways and has_own_wrapper:
-            ways = [tuple(_own_wrapper(finding, diagnosis, making.source_at))]
-        if ways and ways[0]:
-            answers.append((*ways[0], *(replace(answer, is_last=True) for answer in chain(*ways[1:]))))
+        of_kinds: list[tuple[Answer, ...]] = [kind for kind in map(tuple, in_turn(finding)) if kind]
+        first = of_kinds[0] if of_kinds else ()
+        if not first and has_own_wrapper:
+            first = tuple(_own_wrapper(finding, diagnosis, making.source_at))
+        if first:
+            answers.append((*first, *(replace(one, is_last=True) for kind in of_kinds[1:] for one in kind)))
     return Proposed(tuple(answers), tuple(dict.fromkeys(without)))
 
 
