@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mpdoctor.fixes.rounds import EditedFile, Fixed
     from mpdoctor.settings.options import Settings
 
+UNREADABLE = "MP001"
 MOST_GONE = 5  # that are named
 Answer = TypeVar("Answer")
 
@@ -121,6 +122,9 @@ def _make_edits(settings: Settings, wishes: Wishes, output: Output, choice: Choi
         say(f"the edits of {' and '.join(sorted(codes))} in {path} undo each other, and were not made.")
     if wishes.diff:
         write(patch_for_output(diff_from_files(outcome.changed)))
+        for finding in outcome.diagnosis.findings:  # no report is shown beside a patch
+            if finding.code == UNREADABLE and finding.location is not None:
+                say(f"{finding.location.path} could not be read: {finding.message}")
         say(_sentence_on_edits(outcome, wishes, "would be "))
         code = outcome.diagnosis.exit_code
         return code if code > 1 else int(bool(outcome.changed) and not settings.exit_zero)

@@ -84,6 +84,12 @@ def test_nothing_heavy_is_loaded(script: Path, arguments: list[str]) -> None:
     assert done.stdout
 
 
+@pytest.mark.parametrize("target", ["train.py", "model.py:build", "model.keras"])
+def test_a_target_in_the_place_of_a_command_is_told_the_command(target: str) -> None:
+    done = run(target, "--static")
+    assert done.returncode == 2 and f"mpdoctor check {target} --static" in done.stderr
+
+
 def test_findings_end_with_1_and_exit_zero_with_0(script: Path) -> None:
     done = run("check", "--static", "train.py", cwd=script)
     assert (done.returncode, done.stderr) == (1, "")

@@ -49,6 +49,7 @@ def compare(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     [
         (("src",), "compare runs a script, a notebook or a function that makes a model"),
         (("--report", "a.xml", "a.py"), "a comparison is written as"),
+        (("-",), "standard input (-) comes only once: name a file"),
         (("--policies", "float32", "a.py"), "name at least two"),
     ],
 )

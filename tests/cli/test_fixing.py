@@ -379,6 +379,12 @@ def test_what_a_program_imports_from_outside_of_its_project_is_not_written(here:
         assert Path("model.py").read_text(encoding="utf-8") == FIXED
 
 
+def test_a_diff_tells_what_could_not_be_read(here: Path) -> None:
+    Path("broken.py").write_text("def f(:\n", encoding="utf-8")
+    done = check("--diff", "broken.py")
+    assert done.code == 2 and "broken.py could not be read: " in done.err and "invalid syntax" in done.err
+
+
 @pytest.mark.parametrize(
     ("name", "held", "advice"),
     [

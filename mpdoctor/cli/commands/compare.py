@@ -111,8 +111,10 @@ def compare(
 
 def _target(text: str, invocation: Invocation) -> Target:
     """Ends with a usage error where it can't be trained under another policy."""
-    from mpdoctor.project.targets import TargetError, target_from_text
+    from mpdoctor.project.targets import STDIN, TargetError, target_from_text
 
+    if text == STDIN:
+        fail("compare runs a script several times, and standard input (-) comes only once: name a file.")
     try:
         named = target_from_text(text)
     except TargetError as error:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shlex
 from typing import TYPE_CHECKING, Any
 
 from typer.core import TyperCommand, TyperGroup
@@ -9,6 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+_TARGET = re.compile(r"\.(?:py|ipynb|keras|h5|hdf5)(?::\w+)?$")
 OTHER = "Other"  # of options that name no group
 
 
@@ -36,6 +40,14 @@ class GroupHelp(TyperGroup):
     """A group of commands with examples at the end of its help."""
 
     examples: Sequence[tuple[str, str]] = ()
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """As typer does it; who names a target in the place of a command is told the command."""
+        first = args[0] if args else ""
+        is_there = os.path.exists(first)  # noqa: PTH110 - Path's raises for a name that is too long
+        if first not in self.commands and first.isprintable() and (is_there or _TARGET.search(first)):
+            ctx.fail(f"No such command {first!r}. To examine it: mpdoctor check {shlex.join(args)}")
+        return super().resolve_command(ctx, args)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         _write_lists([("Examples", list(self.examples))], formatter)

@@ -37,6 +37,7 @@ else:
 SAVE_AGAIN = "Save the model again with model.save()."
 CONFIGURATION = "config.json"
 METADATA = "metadata.json"
+NAMES_OF_HDF5 = (".h5", ".hdf5")
 LARGEST_CONFIGURATION = 32 * 2**20  # bytes of JSON; a thousand layers are two MiB, a million words of a vocabulary 15
 LARGEST_METADATA = 2**20
 MOST_PARTS = 500_000  # lists and dictionaries in a configuration; a thousand layers have 30,000
@@ -143,6 +144,8 @@ def _from_archive(file: BinaryIO, path: str, name: str) -> SavedFile:
     except zipfile.BadZipFile as error:
         if "CRC" in str(error):
             raise Unusable(f"{name} is damaged: {error}. {SAVE_AGAIN}") from None
+        if name.endswith(NAMES_OF_HDF5):
+            raise Unusable(f"{name} is no HDF5 file: it does not begin like one. {SAVE_AGAIN}") from None
         raise Unusable(
             f"{name} is no .keras file, or only a part of one: it is not a whole zip archive. {SAVE_AGAIN}"
         ) from None

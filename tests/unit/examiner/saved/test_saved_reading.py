@@ -104,6 +104,12 @@ def test_an_archive_that_unpacks_to_more_than_any_model_is_not_opened(
     assert "config.json of" in refused(path)
 
 
+def test_a_file_that_is_called_hdf5_is_not_told_to_be_no_archive(tmp_path: Path) -> None:
+    path = tmp_path / "weights.h5"
+    path.write_bytes(b"not found")
+    assert "is no HDF5 file" in refused(path)
+
+
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_a_name_that_a_message_quotes_ends_no_line(tmp_path: Path) -> None:
     """Of a member, an operation, a class: what stands behind its end would read like mpdoctor's own words."""
