@@ -126,6 +126,11 @@ def test_concise(script: Path) -> None:
     [
         (["trian.py", "train.py"], ["MP101"], ["no such file or directory: 'trian.py'. Did you mean train.py?"]),
         (["train.py", "empty"], ["MP101"], ["there is no Python file in empty or below it."]),
+        (
+            ["train.py", "net.keras"],
+            ["MP101"],
+            ["net.keras is a saved model, which holds no source to read: `mpdoctor check net.keras` examines it."],
+        ),
         (["no", "train.py", "nil"], ["MP101"], [f"no such file or directory: '{name}'." for name in ("no", "nil")]),
     ],
 )
@@ -133,6 +138,7 @@ def test_a_target_that_is_missing_keeps_no_other_from_being_read(
     script: Path, targets: list[str], codes: list[str], said: list[str]
 ) -> None:
     (script / "empty").mkdir()
+    (script / "net.keras").write_bytes(b"PK")
     done = run("check", "--output-format", "json", *targets, cwd=script)
     told = json.loads(done.stdout)
     assert [finding["code"] for finding in told["findings"]] == codes
@@ -150,6 +156,14 @@ def test_a_target_that_is_missing_keeps_no_other_from_being_read(
         (["check", "trian.py"], "no such file or directory: 'trian.py'. Did you mean train.py?"),
         (["check", "nothing/at/all.py:build"], "no such file or directory: 'nothing/at/all.py'."),
         (["check", "x" * 10_000], "no such file or directory"),
+        (
+            ["check", "--static", "net.keras"],
+            "net.keras is a saved model, which holds no source to read: `mpdoctor check",
+        ),
+        (
+            ["check", "--diff", "net.keras"],
+            "net.keras is a saved model, which holds no source to read: `mpdoctor check",
+        ),
         (["check", "frozen.pb"], "frozen.pb is a frozen graph of TensorFlow 1 without its SavedModel"),
         (["check", "saved/saved_model.pb"], "is a part of a SavedModel: name its directory, saved."),
         (["check", "empty"], "there is no Python file in empty or below it."),
@@ -164,7 +178,8 @@ def test_a_target_that_is_missing_keeps_no_other_from_being_read(
         (["check", "train.py", "--python", "."], "--python .: this is a directory, and no program."),
         (["check", "train.py", "--python", sys.prefix], f"this is a directory. Its Python is {sys.prefix}"),
         (["check", "train.py:build", "--", "--epochs", "1"], "arguments after -- are for a script"),
-        (["explain", "MP1O1"], "there is no rule 'MP1O1'. Did you mean MP101 (nonexistent-api)"),
+    (script / "frozen.pb").touch()
+    (script / "net.keras").write_bytes(b"PK")
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line_and_ends_with_2(

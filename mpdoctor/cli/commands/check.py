@@ -156,9 +156,13 @@ def check(
     output = output_from_options(output_format, report, color, statistics, redact, columns)
     wishes = Wishes(fix, unsafe_fixes, diff, add_ignores, baseline, write_baseline, since)
     wishes.refuse_what_does_not_fit(output)
+    reads_source_only = static or bool(wishes)
     try:
         named = dict.fromkeys(targets or ["."])
-        examined, not_examined = usable_targets(named, lambda text: target_named(text, stdin_filename))
+        reads_source_only = static or bool(wishes)
+        examined, not_examined = usable_targets(
+            named, lambda text: target_named(text, stdin_filename, reads_source_only)
+        )
         configured = configuration_for(config, examined, isolated)
         configured = chosen_rules(configured, select, extend_select, ignore, extend_ignore, per_file_ignores)
         configured = chosen_files(configured, examined, exclude, extend_exclude)
@@ -171,12 +175,12 @@ def check(
     settings = Settings(
         targets=examined,
         script_args=invocation.script_args,
-        static=static or bool(wishes),
+        static=reads_source_only,
         probe=not no_probe,
         all_fits=all_fits,
         second_training=not no_second_training,
         reference=reference,
-        recorded_batch=None if from_run is None else _recorded_batch(from_run, examined, static or bool(wishes)),
+        recorded_batch=None if from_run is None else _recorded_batch(from_run, examined, reads_source_only),
         steps=steps,
         budget=budget,
         timeout=timeout,

@@ -12,13 +12,22 @@ if TYPE_CHECKING:
 Given = TypeVar("Given")
 
 
-def target_named(text: str, stdin_filename: str) -> Target:
-    """The target that the text names, or standard input for "-". Raises TargetError."""
+def target_named(text: str, stdin_filename: str, source_only: bool) -> Target:
+    """The target that the text names, or standard input for "-". Raises TargetError, with `source_only` also of a saved
+    model."""
     import sys
+    from shlex import quote
 
-    from mpdoctor.project.targets import STDIN, target_from_content, target_from_text
+    from mpdoctor.project.targets import STDIN, TargetError, target_from_content, target_from_text
 
-    return target_from_content(sys.stdin.buffer.read(), stdin_filename) if text == STDIN else target_from_text(text)
+    if text == STDIN:
+        return target_from_content(sys.stdin.buffer.read(), stdin_filename)
+    target = target_from_text(text)
+    if source_only and target.is_saved:
+        raise TargetError(
+            f"{text} is a saved model, which holds no source to read: `mpdoctor check {quote(text)}` examines it."
+        )
+    return target
 
 
 def usable_targets(
