@@ -178,14 +178,13 @@ def test_a_target_that_is_missing_keeps_no_other_from_being_read(
         (["check", "train.py", "--python", "."], "--python .: this is a directory, and no program."),
         (["check", "train.py", "--python", sys.prefix], f"this is a directory. Its Python is {sys.prefix}"),
         (["check", "train.py:build", "--", "--epochs", "1"], "arguments after -- are for a script"),
-    (script / "frozen.pb").touch()
-    (script / "net.keras").write_bytes(b"PK")
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line_and_ends_with_2(
     script: Path, arguments: list[str], message: str
 ) -> None:
     (script / "frozen.pb").touch()
+    (script / "net.keras").write_bytes(b"PK")
     (script / "saved").mkdir()
     (script / "saved" / "saved_model.pb").touch()
     (script / "empty").mkdir()
