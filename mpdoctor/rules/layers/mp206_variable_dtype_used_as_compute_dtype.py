@@ -61,6 +61,7 @@ from mpdoctor.semantics.source.edits.expressions import safe_fix, unsafe_fix
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances, runs_in_layer
 from mpdoctor.semantics.source.layers.layer_variables import RAW
 from mpdoctor.semantics.source.layers.model_layers import layer_name
+from mpdoctor.semantics.source.layers.precision import precision_of
 from mpdoctor.semantics.source.operands.casts import is_cast, is_cast_to, is_supervised
 from mpdoctor.semantics.source.operands.mixed_operands import MixedOperands, is_half, may_raise, mixed_operands
 from mpdoctor.semantics.source.texts.written import holds
@@ -81,9 +82,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         name = _variable_dtype(facts, call)
         if name is None or asks_for_dtype(call.context) or facts.dtype_of(call) != VARIABLE:
             continue
-        met = next(
-            (pair for pair in _operations_by_operand(facts).get(id(call), ()) if _meets(facts, pair, call)), None
-        )
+        pairs = _operations_by_operand(facts).get(id(call), ())
+        met = next((pair for pair in pairs if _meets(facts, pair, call) and not _runs_by_hand(facts, pair, call)), None)
         problem = f"`{name}` is the dtype of the layer's weights, which is float32 under a mixed policy"
         if met is not None:
             yield _finding(
@@ -96,6 +96,15 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         elif runs_in_layer(facts, call.context) and _widens_half(facts, call):
             message = f"{problem}: this is computed in float32, while the rest of the layer is 16-bit."
             yield _finding(message, call, unsafe_fix(FIX, _edit(facts, call)))
+
+
+def _runs_by_hand(facts: SourceFacts, met: MixedOperands, call: Call) -> bool:
+    """Whether the two meet in a `call()` that the function which makes the one runs by hand, `self.call(…)`, outside of
+    the layer: there Keras hands out weights in their own dtype."""
+    if precision_of(facts).runs_in_call(call.context):
+        return False
+    by_hand = (run.location for run in facts.method_calls("call") if run.context.function is call.context.function)
+    return any(location in met[0].context.callers for location in by_hand)
 
 
 def _edit(facts: SourceFacts, call: Call) -> Edit | None:
