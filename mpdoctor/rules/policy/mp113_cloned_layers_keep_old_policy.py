@@ -54,7 +54,12 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Attribute, Item, Value, known, options
 from mpdoctor.semantics.source.edits.expressions import replaced, unsafe_fix
 from mpdoctor.semantics.source.edits.made.models import build_call_written
-from mpdoctor.semantics.source.layers.model_layers import half_policy_calls, policies_inside, policies_set
+from mpdoctor.semantics.source.layers.model_layers import (
+    half_policy_calls,
+    policies_inside,
+    policies_set,
+    takes_the_global_policy,
+)
 from mpdoctor.semantics.source.layers.preceding_layers import layers_of_sequential
 from mpdoctor.semantics.source.programs.branches import happen_together
 from mpdoctor.semantics.source.trainings.saved_files import holds_layers_without_dtype, text_written
@@ -77,7 +82,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if holds_layers_without_dtype(facts):
         return  # a clone of such a layer takes the new policy (MP213)
     for call, model in _clones(facts):
-        originals.setdefault(id(call), (call, []))[1].append(model)
+        if takes_the_global_policy(facts, model):
+            originals.setdefault(id(call), (call, []))[1].append(model)
     for call, models in originals.values():
         before = [policies_inside(facts, model) for model in models]
         was_made_under_them = all(facts.policies_at(model) == facts.policies_at(call) for model in models)

@@ -175,6 +175,11 @@ def global_policies_inside(facts: SourceFacts, model: Call) -> frozenset[PolicyN
     return frozenset(policy for layer in taken for policy in facts.policies_at(layer) if given <= {"float32"})
 
 
+def takes_the_global_policy(facts: SourceFacts, model: Call) -> bool:
+    """Whether one of a model's layers with weights is given no dtype of its own."""
+    return not all(map(has_own_dtype, _weighted_layers(facts, model)))
+
+
 def _weighted_layers(facts: SourceFacts, model: Call) -> list[Call]:
     layers = [layer for layer in layers_of(facts, model) if layer_name(layer) not in LIGHT | NESTS]
     return [model] if not layers and layer_name(model) not in {None, *NESTS} else layers
