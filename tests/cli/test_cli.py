@@ -172,6 +172,8 @@ def test_a_target_that_is_missing_keeps_no_other_from_being_read(
             "--select MP1O1: there is no rule 'MP1O1'. Did you mean MP101",
         ),
         (["check", "train.py", "--ignore", "MP101,nonexistant-api"], "Did you mean MP101 (nonexistent-api)?"),
+        (["check", "--select", "train.py"], "--select train.py: this is a path, and the option takes codes or names"),
+        (["explain", "loops"], "`mpdoctor explain loop` shows correct loops."),
         (["check", "train.py", "--keras", "four"], "'four' is no Keras"),
         (["check", "train.py", "--keras", "4"], "there is no Keras 4"),
         (["check", "train.py", "--python", "no/python"], "--python no/python: there is no such program."),

@@ -45,7 +45,8 @@ def explain(
 
         markdown = markdown_of_loops(_keras(keras))
     else:
-        fail(f"there is no rule {rule!r}.{near_match(rule)} `mpdoctor rules` lists them all.")
+        meant = f" `mpdoctor explain {LOOPS}` shows correct loops." if LOOPS in rule.lower() else near_match(rule)
+        fail(f"there is no rule {rule!r}.{meant} `mpdoctor rules` lists them all.")
     shown = sys.stdout.isatty() or color is Color.always
     write(colored_markdown(markdown, prose_width(), has_color(color)) if shown else markdown)
 

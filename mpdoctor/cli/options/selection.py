@@ -134,6 +134,8 @@ def _selector_of_a_rule(selector: str, option: str) -> str:
 def _no_rule(selector: str) -> str:
     from mpdoctor.cli.texts.rule_texts import near_match
 
+    if Path(selector).exists():
+        return "this is a path, and the option takes codes or names of rules, such as MP302."
     return f"there is no rule {selector!r}.{near_match(selector)}"
 
 
