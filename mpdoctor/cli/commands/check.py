@@ -159,10 +159,8 @@ def check(
     reads_source_only = static or bool(wishes)
     try:
         named = dict.fromkeys(targets or ["."])
-        reads_source_only = static or bool(wishes)
-        examined, not_examined = usable_targets(
-            named, lambda text: target_named(text, stdin_filename, reads_source_only)
-        )
+        source_only = reads_source_only or len(named) > 1
+        examined, not_examined = usable_targets(named, lambda text: target_named(text, stdin_filename, source_only))
         configured = configuration_for(config, examined, isolated)
         configured = chosen_rules(configured, select, extend_select, ignore, extend_ignore, per_file_ignores)
         configured = chosen_files(configured, examined, exclude, extend_exclude)
