@@ -145,8 +145,11 @@ def _returned(facts: SourceFacts, scaled: list[Call]) -> Iterator[tuple[Call, Re
 
 def _is_the_other_arm(value: Value, returned: Value | None, losses: list[Call]) -> bool:
     """Whether a function returns this value instead of a scaled loss, not beside it: `scaled if is_mixed else loss`."""
-    waiting = [returned]
+    waiting, seen = [returned], set[int]()
     for whole in waiting:
+        if id(whole) in seen:  # a list that holds a shorter one twice, again and again
+            continue
+        seen.add(id(whole))
         arms = options(whole)
         if len(arms) > 1 and any(arm is value for arm in arms):
             return any(arm is loss for arm in arms for loss in losses)
