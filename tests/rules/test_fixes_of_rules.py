@@ -36,7 +36,7 @@ REVEALED = {
     "MP201": {"MP505"},  # a cast by name in a loss, which has an edit of its own
     "MP202": {"MP501"},
     "MP204": {"MP508"},
-    "MP208": {"MP106"},
+    "MP208": {"MP106", "MP201"},
     "MP407": {"MP408"},
     "MP504": {"MP505"},
     "MP505": {"MP504"},

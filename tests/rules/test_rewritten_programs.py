@@ -67,7 +67,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp306/clean_dropped_at_once mp310/flagged_where_it_is_not_wrapped_yet
         mp401/clean_functions_in_functions mp401/clean_switch_that_is_off mp401/flagged_torch
         mp404/flagged_asked_by_hasattr mp405/flagged_asked_by_hasattr mp409/clean_through_functions
-        mp409/flagged_kept_by_a_metric mp409/flagged_methods mp410/flagged_made_by_one_function
+        mp409/flagged_methods mp410/flagged_made_by_one_function
         mp412/flagged_callback mp503/clean_sums_in_tests mp701/flagged_command_of_a_parser
         mp701/flagged_resumed_by_a_table
         mp207/flagged_both_cast mp401/flagged_model_for_others
@@ -97,7 +97,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp110/flagged_handler_of_its_own mp116/flagged_never_used mp201/flagged_chained_stages
         mp202/clean_carried_through_a_loop mp202/clean_dtype_in_a_named_dictionary
         mp202/flagged_functional_skip mp306/flagged_in_turn
-        mp406/clean_others_have_their_own_scale mp409/flagged_kept_by_a_metric mp413/flagged_class
+        mp406/clean_others_have_their_own_scale mp413/flagged_class
         mp413/flagged_policy_behind_a_flag mp502/clean_angle_that_is_counted mp502/clean_stopped_behind
         mp201/flagged_weights_of_a_list
     """,
@@ -447,7 +447,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     """,
     "in_an_attribute_dict": """
         mp202/flagged_tables_by_lengths mp309/flagged_policy_asked_by_its_name
-         mp409/clean_asked_not_to_scale mp409/flagged_kept_by_a_metric
+         mp409/clean_asked_not_to_scale
     """,
     "in_a_config_dict": """
         mp309/flagged_policy_asked_by_its_name
@@ -549,7 +549,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp401/flagged_run_in_each_arm
         mp106/flagged_jax mp110/flagged_handler_of_its_own mp118/flagged_executor mp118/flagged_option
         mp118/flagged_thread mp201/flagged_lambda_last mp201/flagged_run_by_fire mp202/flagged_lambda
-        mp204/flagged_in_inner_functions mp207/flagged_in_helpers mp207/flagged_loss
+        mp204/flagged_in_inner_functions mp207/flagged_loss
         mp208/flagged_made_by_a_function mp211/flagged_in_lambda_layers mp214/flagged_bounded_rows
         mp214/flagged_numpy_filters mp214/flagged_numpy_function mp214/flagged_numpys_own_dtype
         mp301/clean_asserted mp401/flagged_jax mp408/flagged_lambda_at_the_end mp409/flagged_of_a_replica

@@ -136,11 +136,17 @@ def _returned(facts: SourceFacts, scaled: list[Call]) -> Iterator[tuple[Call, Re
         scalings = (loss for part in shown if (loss := scaling_of(part, scaled)))
         losses = [loss for loss in scalings if not exclude_each_other(loss.context, returned.context)]
         told = [value for value in values if not _is_the_other_arm(value, returned.value, losses)]
-        if not losses or any(id(value) in unscaled for value in told):
+        if not losses or any(_is_unscaled_loss(value, scaled, unscaled) for value in told):
             continue
         gradients = until_gradients(returned.value, lambda part: part in scaled or _is_norm(part))
         if not any(is_gradient_call(part) for part in gradients) or _is_by_itself(facts, returned, scaled):
             yield from ((loss, returned) for loss in losses)
+
+
+def _is_unscaled_loss(value: Value, scaled: list[Call], unscaled: set[int]) -> bool:
+    """Whether it is a loss before it is scaled, or a sum of it and of nothing that is scaled."""
+    parts = list(summands(value))
+    return any(id(part) in unscaled for part in parts) and not any(scaling_of(part, scaled) for part in parts)
 
 
 def _is_the_other_arm(value: Value, returned: Value | None, losses: list[Call]) -> bool:

@@ -29,12 +29,17 @@ ADAM = "keras.optimizers.Adam"
 
 def mark(facts: SourceFacts) -> Call:
     """The call that a snippet marks with `here()`."""
+    return marks(facts)[0]
+
+
+def marks(facts: SourceFacts) -> list[Call]:
+    """The same, for each round of a loop that goes through its elements one by one."""
     lines = facts.text.splitlines()
-    marks = [
+    marked = [
         call for call in facts.calls if lines[call.location.line - 1][call.location.column - 1 :].startswith("here()")
     ]
-    assert marks
-    return marks[0]
+    assert marked
+    return marked
 
 
 SET = "mp.set_global_policy"
@@ -81,8 +86,8 @@ POLICIES = [
 @pytest.mark.parametrize(("snippet", "policies"), POLICIES)
 def test_policies_in_force(snippet: str, policies: list[object]) -> None:
     facts = facts_of(snippet)
-    found = facts.policies_at(mark(facts))
-    assert set(found) == set(policies)
+    found = {policy for marked in marks(facts) for policy in facts.policies_at(marked)}
+    assert found == set(policies)
 
 
 GUARDED = [

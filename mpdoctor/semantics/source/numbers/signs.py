@@ -17,7 +17,7 @@ def is_at_most_one(value: Value) -> bool:
 
 
 def _signs_of(value: Value | None, depth: int) -> set[int]:
-    """1 for each of its options that is never negative, -1 for each that is never positive, 0 for the others."""
+    """The sign of each of its options: 1 if it is never negative, -1 if never positive, 0 if it may be either."""
     return {_sign_of(option, depth) for option in options(value)} if depth < _DEEPEST else {0}
 
 
