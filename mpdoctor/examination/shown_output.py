@@ -1,5 +1,5 @@
-"""The stream that shows what an examined process prints (`--show-output`). A program's is the user's own; a saved file
-comes from anywhere, and the operation that prints is on the list of what its graph may hold."""
+"""The stream that shows what an examined process prints (`--show-output`). Lines of a script are shown as they are,
+since it is the user's own; those of a saved file's graph are spelt out, since the file may come from anywhere."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ at. What an earlier run has said of a file, and of all that it imports, is taken
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -42,7 +43,7 @@ JudgeAhead = Callable[["SourceStage", list[Path]], None]
 """Files by absolute path, and with them all that they hang together with by imports."""
 
 
-class SourceStage:
+class SourceStage(ABC):
     """The source of a run: `SourceOfProgram` or `SourceOfFiles`. `facts` holds those of every file, by path as shown,
     without their events, which stay where they were walked; `passed_over` the links out of the project by which imports
     would go.
@@ -97,10 +98,10 @@ class SourceStage:
         )
         self.facts = self._together.facts
 
+    @abstractmethod
     def _judged_with(self, path: Path, asked: Collection[str]) -> tuple[str, ...] | None:
         """The files, as shown, of the program that is judged when this one is: () where it is judged alone, None where
         it is not judged by itself. `asked`: the files that are to be judged."""
-        raise NotImplementedError
 
     def judge(self, keras: Callable[[str], Keras], codes: frozenset[str], paths: Collection[str]) -> Judged:
         """What the rules of these codes find in these files (paths as shown), each by its own Keras."""

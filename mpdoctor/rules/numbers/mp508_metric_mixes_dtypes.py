@@ -137,7 +137,7 @@ def _mixing(facts: SourceFacts, mismatch: DtypeMismatch) -> str:
         return f"{side} is float32, and is combined with a {mismatch.half_dtype} tensor here: this line raises."
     if casts_to_half(facts, mismatch.half):
         wide = quoted(facts, mismatch.wide.location, mismatch.event.location) or "A tensor"
-        return f"{wide} is float32, and is combined with one that is cast to {mismatch.half_dtype}: this line raises."
+        return f"{wide} is float32, and is combined with a value cast to {mismatch.half_dtype}: this line raises."
     labels = "the labels, which are float32" if facts.keras.is_keras3 else "a float32 tensor"
     return (
         f"This metric gets {mismatch.half_dtype} predictions, and here they are combined with {labels}: "

@@ -1,4 +1,4 @@
-"""Which rule reports what broke a training first."""
+"""Which rule reports the first cause of a training whose numbers are no longer finite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values whose sign the source shows, and exponentials that are at most 1 for it."""
+"""The sign of a value, as far as the source shows it, and the exponentials that are at most 1 because of it."""
 
 from __future__ import annotations
 

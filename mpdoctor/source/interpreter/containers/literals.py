@@ -1,4 +1,4 @@
-"""Lists, tuples, sets and dicts that a program writes out, and others of which it is seen what they hold."""
+"""Lists, tuples, sets and dicts that a program writes out, and others whose items the source shows."""
 
 from __future__ import annotations
 

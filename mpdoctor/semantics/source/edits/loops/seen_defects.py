@@ -86,7 +86,7 @@ def kept_above_zero(facts: SourceFacts, broke_at: Location, operation: str) -> t
     if given is None or library is None:
         return None
     edits = put_around(facts, location_of(facts, given), f"{library}.maximum(", ", 1e-7)") or []
-    return _together(f"Keep what {name}() is of above 0", *edits)
+    return _together(f"Keep the argument of {name}() above 0", *edits)
 
 
 def _given_to_the_one(facts: SourceFacts, name: str, line: int) -> ast.expr | None:
