@@ -12,7 +12,7 @@ import tokenize
 import warnings
 from collections import Counter
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
@@ -64,7 +64,6 @@ class Source:
 
     def __post_init__(self) -> None:
         self._is_ascii = self.text.isascii()  # then bytes are characters
-        self._lines: list[str] = []
         self.may_yield = "yield" in self.text
 
     @cached_property
@@ -110,13 +109,19 @@ class Source:
         return place
 
     def line(self, number: int) -> str:
-        if not self._lines:
-            self._lines = lines_of(self.text)
-        return self._lines[number - 1] if 0 < number <= len(self._lines) else ""
+        lines = _lines_of_recent(self.text)
+        return lines[number - 1] if 0 < number <= len(lines) else ""
 
     def _characters(self, line: int, offset: int) -> int:
         text = self.line(line)
         return offset if text.isascii() else len(text.encode(errors="surrogatepass")[:offset].decode(errors="replace"))
+
+
+@lru_cache(maxsize=64)
+def _lines_of_recent(text: str) -> list[str]:
+    """Lines of one text of those asked about last: kept for all files of a large run they take twice the room of the
+    texts."""
+    return lines_of(text)
 
 
 def text_from_file(path: str, edited: Mapping[Path, bytes] = MappingProxyType({})) -> str | None:

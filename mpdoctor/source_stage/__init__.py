@@ -230,7 +230,7 @@ class SourceOfFiles(SourceStage):
         """The given files that are to be judged together with this one, itself included: where a program begins (it is
         a script, or nothing imports it) that shows mixed precision. The others make their layers under a policy that
         only this file sets. () for others."""
-        begins = path not in self._seen.imported or self._texts.is_script(path)
+        begins = path not in self._seen.imported or self._seen.is_script(path)
         most = self._most_together(path) if path in self._outlines and begins else 0
         together = {path, *self._outlines.reached_from([path])} if most else set()
         if not 1 < len(together) <= most:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from mpdoctor.project.asked_of_system import bytes_of
 
-_RUN = (b'__name__ == "__main__"', b"__name__ == '__main__'")
-
 
 class FileTexts:
-    """The bytes of files, each read once."""
+    """The bytes of files, each read once, and held until somebody else holds what they say."""
 
     def __init__(self, unsaved: Mapping[Path, bytes]) -> None:
         self.unsaved = unsaved
@@ -33,10 +31,6 @@ class FileTexts:
                 self._passing.add(path)
         return self._read[path]
 
-    def holding(self, paths: Iterable[Path], words: tuple[bytes, ...]) -> set[Path]:
-        """The files whose bytes hold one of these words."""
-        return {path for path in paths if any(word in self.of(path) for word in words)}
-
-    def is_script(self, path: Path) -> bool:
-        """Whether the file does something where it is run by itself, besides what it does where it is imported."""
-        return bool(self.holding([path], _RUN))
+    def give_back(self, path: Path) -> None:
+        """Hold the bytes of this file no longer. Asked for again, they are read again."""
+        self._read.pop(path, None)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import posixpath
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from mpdoctor.program.saved_file import SavedFile
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.source_stage.file_texts import FileTexts
 
 
 class SavedFiles:
@@ -28,14 +27,16 @@ class SavedFiles:
         return tuple(dict.fromkeys(files))
 
 
-def users_of_files(writers: Iterable[SourceFacts], shown: Mapping[Path, str], texts: FileTexts) -> Iterator[Path]:
+def users_of_files(
+    writers: Iterable[SourceFacts], shown: Mapping[Path, str], bytes_of: Callable[[Path], bytes]
+) -> Iterator[Path]:
     """Which of the files `shown` name a model file that a program in the same directory writes."""
     names: dict[str, set[bytes]] = {}
     for facts in writers:
         basenames = {posixpath.basename(file.path).encode(errors="surrogatepass") for file in facts.files_saved}
         names.setdefault(posixpath.dirname(facts.path), set()).update(basenames)
     for path, shown_as in shown.items() if any(names.values()) else ():
-        if any(name in texts.of(path) for name in names.get(posixpath.dirname(shown_as), ())):
+        if any(name in bytes_of(path) for name in names.get(posixpath.dirname(shown_as), ())):
             yield path
 
 

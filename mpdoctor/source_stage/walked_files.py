@@ -16,7 +16,8 @@ from mpdoctor.source_stage.saved_files import users_of_files
 from mpdoctor.source_stage.unchanged_files import IncrementalResults, reads_the_same_settings
 from mpdoctor.source_stage.worker import Method
 
-OF_POLICIES = (b"mixed_", b"dtype_policy")  # in the text of whatever may set a policy
+OF_POLICIES = ("mixed_", "dtype_policy")  # in the text of whatever may set a policy
+_RUN = ('__name__ == "__main__"', "__name__ == '__main__'")
 
 
 class WalkedFiles:
@@ -63,6 +64,13 @@ class WalkedFiles:
     def size_of(self, path: Path) -> int:
         return self._outlines[path].size if path in self._outlines else 1
 
+    def is_script(self, path: Path) -> bool:
+        """Whether the file does something where it is run by itself, besides what it does where it is imported."""
+        return self._holds(path, _RUN)
+
+    def _holds(self, path: Path, words: tuple[str, ...]) -> bool:
+        return any(word in self.facts[path].text for word in words)
+
     def walk_programs(self, files: Iterable[Path]) -> None:
         """Walk these files, and all that they import."""
         self._look("walk_with_imports", files)
@@ -76,7 +84,7 @@ class WalkedFiles:
             self._look("walk", (path for path in files if outlines[path].may_speak))
             # files whose caller may switch on mixed precision, without a word of TensorFlow
             asked = self.imported.intersection(files) & self.walked - self.mixed
-            self.choosing |= self._texts.holding(asked, OF_POLICIES)
+            self.choosing |= {path for path in asked if self._holds(path, OF_POLICIES)}
             self._look("walk", outlines.importers_of(self.choosing))
             mixed = self.mixed & set(files)
             importers = outlines.importers_of(mixed)
@@ -96,7 +104,10 @@ class WalkedFiles:
         """The files that may load or overwrite a model file which a program with mixed precision writes."""
         writers = [self.facts[path] for path in self.mixed.intersection(files)]
         shown = {path: self._shown[path] for path in files if self._outlines[path].names_framework}
-        return users_of_files(writers, shown, self._texts)
+        return users_of_files(writers, shown, self._bytes_of)
+
+    def _bytes_of(self, path: Path) -> bytes:
+        return self.facts[path].text.encode(errors="surrogatepass") if path in self.facts else self._texts.of(path)
 
     def _look(self, method: Method, paths: Iterable[Path]) -> None:
         """Walk or read these files of the run, except those that were already."""
@@ -121,5 +132,6 @@ class WalkedFiles:
     def _keep(self, path: Path, facts: SourceFacts, is_mixed: bool) -> None:
         self._shown.setdefault(path, facts.path)
         self.facts[path] = facts
+        self._texts.give_back(path)  # which the facts hold
         if is_mixed:
             self.mixed.add(path)

@@ -31,7 +31,7 @@ def library_name(spelled: str, location: Location) -> Value:
 
 def _builtin_or_star_import(state: State, name: str, node: ast.expr) -> Value:
     if is_builtin(name):
-        return Api(state.place(node), "builtins." + name, "builtins", "builtins." + name)
+        return api_from_name("builtins." + name, state.place(node))
     return _from_star_import(state, name, state.place(node))
 
 
