@@ -63,6 +63,7 @@ from mpdoctor.semantics.source.edits.expressions import argument_replaced, safe_
 from mpdoctor.semantics.source.layers.call_dtypes import NOT_CALLED, policies_of_instances
 from mpdoctor.semantics.source.layers.model_layers import layer_name, policies_written
 from mpdoctor.semantics.source.layers.precision import precision_of
+from mpdoctor.semantics.source.loops.gradients import is_tape
 from mpdoctor.semantics.source.operands.casts import casts, is_cast, is_cast_to
 from mpdoctor.semantics.source.operands.combined_values import (
     combined_ids,
@@ -71,7 +72,6 @@ from mpdoctor.semantics.source.operands.combined_values import (
     parts_that_meet_float32,
 )
 from mpdoctor.semantics.source.operands.mixed_operands import may_raise, mixed_operands
-from mpdoctor.semantics.source.optimizers.gradients import is_tape
 from mpdoctor.semantics.source.programs.running_functions import functions_around, method_around, surrounding
 from mpdoctor.semantics.wording import text_at
 

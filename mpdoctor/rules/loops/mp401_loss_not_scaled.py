@@ -76,14 +76,14 @@ from mpdoctor.program.values import Unknown, Value, options, walk
 from mpdoctor.semantics.live.fixed_scales import fixed_factor
 from mpdoctor.semantics.source.edits.expressions import put_around, unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_losses import loss_scaled
-from mpdoctor.semantics.source.optimizers.float16_layers import nothing_is_float16
-from mpdoctor.semantics.source.optimizers.functional_gradients import (
+from mpdoctor.semantics.source.loops.float16_layers import nothing_is_float16
+from mpdoctor.semantics.source.loops.functional_gradients import (
     STATELESS_APPLY,
     stateless_steps,
     steps_behind_backward,
 )
-from mpdoctor.semantics.source.optimizers.gradient_sums import gradients_kept_until
-from mpdoctor.semantics.source.optimizers.gradients import (
+from mpdoctor.semantics.source.loops.gradient_sums import gradients_kept_until
+from mpdoctor.semantics.source.loops.gradients import (
     applied_gradients,
     calls_on_the_way,
     given_to,
@@ -94,10 +94,10 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     unscales,
     until_gradients,
 )
-from mpdoctor.semantics.source.optimizers.idle_wrappers import idle_wrappers
-from mpdoctor.semantics.source.optimizers.loss_scale_signs import may_be_scaled_in
-from mpdoctor.semantics.source.optimizers.resized_gradients import divided_by_its_scale, unscaled_on_the_way
-from mpdoctor.semantics.source.optimizers.scaling import divided_by_scale, unscaled_losses_of_layers, wrapper_of_scale
+from mpdoctor.semantics.source.loops.idle_wrappers import idle_wrappers
+from mpdoctor.semantics.source.loops.loss_scale_signs import may_be_scaled_in
+from mpdoctor.semantics.source.loops.resized_gradients import divided_by_its_scale, unscaled_on_the_way
+from mpdoctor.semantics.source.loops.scaling import divided_by_scale, unscaled_losses_of_layers, wrapper_of_scale
 from mpdoctor.semantics.source.optimizers.wrappers import starting_scale_in_words, wrapped
 from mpdoctor.semantics.source.programs.attribute_access import same_object
 from mpdoctor.semantics.source.programs.branches import may_not_run

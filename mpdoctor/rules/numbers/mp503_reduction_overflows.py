@@ -81,12 +81,12 @@ from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_dtypes import half_dtype_of_layer
 from mpdoctor.semantics.source.layers.precision import ARITHMETIC, precision_of
 from mpdoctor.semantics.source.layers.weight_values import is_made_of_weights
+from mpdoctor.semantics.source.loops.gradients import gradient_calls
 from mpdoctor.semantics.source.numbers.constants import written
 from mpdoctor.semantics.source.numbers.reductions import EXPONENTIAL, GRAM, NORM, SQUARE, SUM, reductions
 from mpdoctor.semantics.source.numbers.small_divisors import divided_by_large, divided_by_small
 from mpdoctor.semantics.source.numbers.value_counts import is_over_few, is_over_short_rows, large_means, large_pooling
 from mpdoctor.semantics.source.numbers.whole_numbers import is_whole
-from mpdoctor.semantics.source.optimizers.gradients import gradient_calls
 from mpdoctor.semantics.source.programs.tests_without_training import is_in_test_without_training
 from mpdoctor.semantics.source.texts.written import argument_at, expression_written, holds
 

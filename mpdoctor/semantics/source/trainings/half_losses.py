@@ -10,8 +10,8 @@ from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.values import Api, Value, known, options
 from mpdoctor.semantics.source.layers.precision import Precision
+from mpdoctor.semantics.source.loops.hand_made_scales import scaled_by_hand
 from mpdoctor.semantics.source.operands.casts import is_cast
-from mpdoctor.semantics.source.optimizers.hand_made_scales import scaled_by_hand
 from mpdoctor.semantics.source.texts.written import holds
 
 REDUCING = ("reduce_mean", "reduce_sum", "mean", "sum", "compute_average_loss")

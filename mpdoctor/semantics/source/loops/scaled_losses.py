@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.values import Api, Attribute, Collection, Earlier, Known, Value, known, options
-from mpdoctor.semantics.source.optimizers.gradients import target
-from mpdoctor.semantics.source.optimizers.scaling import FEWEST, PASSING_ON, divided_by_scale
+from mpdoctor.semantics.source.loops.gradients import target
+from mpdoctor.semantics.source.loops.scaling import FEWEST, PASSING_ON, divided_by_scale
 
 MOST_TARGETS = 40
 AVERAGING = ("reduce_mean", "mean", "reduce_sum", "sum")

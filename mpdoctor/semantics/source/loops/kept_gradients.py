@@ -10,14 +10,14 @@ from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value
-from mpdoctor.semantics.source.optimizers.gradient_sums import (
+from mpdoctor.semantics.source.loops.gradient_sums import (
     AT_ANY_SCALE,
     gradients_kept_until,
     holders_of,
     is_made_from,
 )
-from mpdoctor.semantics.source.optimizers.gradients import given_to, is_gradient_call, until_gradients
-from mpdoctor.semantics.source.optimizers.scaling import holds_gradient
+from mpdoctor.semantics.source.loops.gradients import given_to, is_gradient_call, until_gradients
+from mpdoctor.semantics.source.loops.scaling import holds_gradient
 from mpdoctor.semantics.source.programs.branches import may_not_run
 
 ADDING = ("assign_add", "assign")

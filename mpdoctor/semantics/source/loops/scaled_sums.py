@@ -9,15 +9,15 @@ from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Value, known
-from mpdoctor.semantics.source.optimizers.gradient_sums import (
+from mpdoctor.semantics.source.loops.gradient_sums import (
     are_weights,
     holders_of,
     is_made_from,
     scaled_gradients_given,
 )
-from mpdoctor.semantics.source.optimizers.gradients import calls_on_the_way, given_to, unscales, until_gradients
-from mpdoctor.semantics.source.optimizers.kept_gradients import kept_gradients
-from mpdoctor.semantics.source.optimizers.scaling import FEWEST, applied_by_its_scaler, is_of_scaled_loss
+from mpdoctor.semantics.source.loops.gradients import calls_on_the_way, given_to, unscales, until_gradients
+from mpdoctor.semantics.source.loops.kept_gradients import kept_gradients
+from mpdoctor.semantics.source.loops.scaling import FEWEST, applied_by_its_scaler, is_of_scaled_loss
 from mpdoctor.semantics.source.programs.branches import may_not_run
 
 UNSCALING = (".loss_scale", "unscale")  # in the text of a file that may unscale gradients
