@@ -83,8 +83,8 @@ from mpdoctor.semantics.source.loops.gradients import (
     until_gradients,
 )
 from mpdoctor.semantics.source.loops.hand_made_scales import never_divided
+from mpdoctor.semantics.source.loops.kept_gradients import sums_applied_scaled
 from mpdoctor.semantics.source.loops.loss_scale_signs import is_scaled_by
-from mpdoctor.semantics.source.loops.scaled_sums import sums_applied_scaled
 from mpdoctor.semantics.source.optimizers.wrappers import starting_scale_in_words, wrapped
 from mpdoctor.semantics.source.texts.written import argument_at, expression_written
 from mpdoctor.semantics.wording import place_of, receiver_text, text_at

@@ -67,7 +67,7 @@ from mpdoctor.semantics.source.loops.gradients import applied_gradients, factor_
 from mpdoctor.semantics.source.loops.hand_made_scales import scaled_by_hand
 from mpdoctor.semantics.source.loops.scaling import scales, scales_by_factor, wrapper_of_scale
 from mpdoctor.semantics.source.optimizers.wrappers import is_fixed, starting_scale, starting_scale_in_words
-from mpdoctor.semantics.source.programs.tests_without_training import is_in_test_without_training
+from mpdoctor.semantics.source.programs.running_functions import is_in_test_without_training
 from mpdoctor.semantics.source.trainings.half_losses import parts_in_half
 from mpdoctor.semantics.wording import text_at
 

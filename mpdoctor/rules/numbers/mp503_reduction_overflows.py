@@ -87,7 +87,7 @@ from mpdoctor.semantics.source.numbers.reductions import EXPONENTIAL, GRAM, NORM
 from mpdoctor.semantics.source.numbers.small_divisors import divided_by_large, divided_by_small
 from mpdoctor.semantics.source.numbers.value_counts import is_over_few, is_over_short_rows, large_means, large_pooling
 from mpdoctor.semantics.source.numbers.whole_numbers import is_whole
-from mpdoctor.semantics.source.programs.tests_without_training import is_in_test_without_training
+from mpdoctor.semantics.source.programs.running_functions import is_in_test_without_training
 from mpdoctor.semantics.source.texts.written import argument_at, expression_written, holds
 
 SEVERITY = Severity.WARNING

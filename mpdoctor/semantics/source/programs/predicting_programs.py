@@ -5,8 +5,7 @@ from __future__ import annotations
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import is_api
-from mpdoctor.semantics.source.programs.running_functions import functions_around, surrounding
-from mpdoctor.semantics.source.programs.tests_without_training import TRAINING
+from mpdoctor.semantics.source.programs.running_functions import TRAINING, functions_around, surrounding
 from mpdoctor.semantics.source.programs.using_scripts import is_compiled_to_be_used, is_for_training
 
 CUSTOM_GRADIENT = "tensorflow.custom_gradient"

@@ -9,7 +9,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined
 from mpdoctor.program.values import Value, options
 from mpdoctor.semantics.source.programs.models import is_built_on, is_of_keras_own_class
-from mpdoctor.semantics.source.programs.tests_without_training import is_in_test_without
+from mpdoctor.semantics.source.programs.running_functions import is_in_test_without
 
 TAKING_LOSSES = (
     *FITTING,
