@@ -60,6 +60,7 @@ import ast
 from collections.abc import Iterator
 from functools import lru_cache
 
+from mpdoctor.facts.location import holds
 from mpdoctor.facts.training import UNCOUNTABLE, OperationFacts, TrainingFacts
 from mpdoctor.finding import Edit, Finding, Fix, Severity
 from mpdoctor.program.context import Context
@@ -88,7 +89,7 @@ from mpdoctor.semantics.source.numbers.small_divisors import divided_by_large, d
 from mpdoctor.semantics.source.numbers.value_counts import is_over_few, is_over_short_rows, large_means, large_pooling
 from mpdoctor.semantics.source.numbers.whole_numbers import is_whole
 from mpdoctor.semantics.source.programs.running_functions import is_in_test_without_training
-from mpdoctor.semantics.source.texts.written import argument_at, expression_written, holds
+from mpdoctor.semantics.source.texts.written import argument_at, expression_written
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)

@@ -73,7 +73,7 @@ import re
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.facts.location import Location
+from mpdoctor.facts.location import Location, holds
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.dtypes.array_dtypes import is_array
 from mpdoctor.program.dtypes.python_numbers import is_number
@@ -92,7 +92,7 @@ from mpdoctor.semantics.source.operands.combined_values import casts_to_half
 from mpdoctor.semantics.source.operands.dtype_mismatches import DtypeMismatch, dtype_mismatches
 from mpdoctor.semantics.source.programs.losses_and_metrics import DATA
 from mpdoctor.semantics.source.texts.syntax_trees import location_of, nodes_at
-from mpdoctor.semantics.source.texts.written import argument_at, holds, name_at
+from mpdoctor.semantics.source.texts.written import argument_at, name_at
 from mpdoctor.semantics.wording import expression_at, listed, quoted, text_at
 
 SEVERITY = Severity.ERROR
