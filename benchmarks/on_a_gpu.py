@@ -1,7 +1,7 @@
 """Everything of mpdoctor that differs on a GPU, in one command, on one page.
 
-What was seen on one stands in docs/measurements.md. On a machine that has a GPU, with TensorFlow and a checkout of this
-repository,
+What was seen on one stands in docs/measurements/lost_digits.md. On a machine that has a GPU, with TensorFlow and a
+checkout of this repository,
 
     python -m benchmarks.on_a_gpu --output on_a_gpu.md
 

@@ -22,18 +22,7 @@ from mpdoctor.facts.saved.file import SAVED
 def main(request_path: str, imports: OwnImports, foreground: bool = False) -> None:
     """Never returns: the process ends in `Session.finish`, whatever the script has left running. `foreground`: started
     by hand, without a supervisor; events and tracebacks are printed."""
-    with open(request_path, encoding="utf-8") as file:
-        request = Request.from_json(file.read())
-    if foreground:
-        from mpdoctor.examiner.protocol.printed_events import PrintedEvents, request_in_foreground
-
-        request = request_in_foreground(request, request_path)
-        events: Events = PrintedEvents(request.events)
-    else:
-        events = Events(request.events)
-        if supervisor.is_supervised():
-            supervisor.supervise_examiner(events)
-            events = Events(request.events)
+    request, events = _asked(request_path, foreground)
     events.send(Started("{}.{}.{}".format(*sys.version_info[:3])))
     if request.edited is not None:
         edited_source.install(request.edited)
@@ -60,6 +49,23 @@ def main(request_path: str, imports: OwnImports, foreground: bool = False) -> No
                 session.broke(defect)
     with imports.in_place():
         session.finish()
+
+
+def _asked(request_path: str, foreground: bool) -> tuple[Request, Events]:
+    """The request, and where to tell what is seen. By hand it is printed; else a child of this process goes on from
+    here, and the process itself supervises it and never returns."""
+    with open(request_path, encoding="utf-8") as file:
+        request = Request.from_json(file.read())
+    if foreground:
+        from mpdoctor.examiner.protocol.printed_events import PrintedEvents, request_in_foreground
+
+        request = request_in_foreground(request, request_path)
+        return request, PrintedEvents(request.events)
+    events = Events(request.events)
+    if supervisor.is_supervised():
+        supervisor.supervise_examiner(events)
+        events = Events(request.events)
+    return request, events
 
 
 def _folder_of_program(request: Request) -> str | None:

@@ -78,3 +78,9 @@ def location_in_cell(location: Location, cells: Cells) -> Location:
     number, first = before[-1]
     end_line = location.end_line - first + 1 if location.end_line else 0
     return replace(location, line=location.line - first + 1, end_line=end_line, cell=number)
+
+
+def holds(outer: Location, inner: Location) -> bool:
+    """Whether the second place lies within the first one."""
+    begins = outer.path == inner.path and (outer.line, outer.column) <= (inner.line, inner.column)
+    return begins and (inner.end_line, inner.end_column) <= (outer.end_line, outer.end_column)

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Iterable, Iterator, Sequence
 
 from mpdoctor.facts.half_dtypes import HALF_POLICIES
-from mpdoctor.facts.location import Location
+from mpdoctor.facts.location import Location, holds
 from mpdoctor.knowledge.api_names import POLICY, is_layer_class, public_name
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call, Use
@@ -102,17 +102,12 @@ def signs_for_imports(calls: Sequence[Call], uses: Iterable[Use]) -> Iterator[Lo
     calls."""
     asking = [call.location for call in calls if isinstance(call.callee, Api) and call.callee.name == _ASKING]
     named = [use for use in uses if _name_is_a_sign(use.api.name)]
-    in_question = [use for use in named if not use.is_import and any(_holds(place, use.location) for place in asking)]
+    in_question = [use for use in named if not use.is_import and any(holds(place, use.location) for place in asking)]
     if len(in_question) < sum(not use.is_import for use in named) or not in_question:
         yield from (use.location for use in named if use not in in_question)
     for call in calls:
         if _call_is_a_sign(call) and not (_is_floatx_of_a_test(call, calls) or _is_never_reached(call, calls)):
             yield call.location
-
-
-def _holds(outer: Location, inner: Location) -> bool:
-    begins = outer.path == inner.path and (outer.line, outer.column) <= (inner.line, inner.column)
-    return begins and (inner.end_line, inner.end_column) <= (outer.end_line, outer.end_column)
 
 
 def _is_floatx_of_a_test(setting: Call, calls: Iterable[Call]) -> bool:

@@ -204,13 +204,6 @@ class Collection(Value):
         first, end = (-self.ending, len(self.items) - self.ending) if self.open else (-len(self.items), len(self.items))
         return self.items[key] if first <= key < end else None
 
-    def followed_by(self, rest: Collection) -> Collection:
-        """A list or tuple of its elements, followed by those of `rest`."""
-        is_open = self.open or rest.open
-        ending = (rest.ending if rest.open else self.ending + len(rest.items)) if is_open else 0
-        items, is_alike = self.items + rest.items, is_open and self.shows_each and rest.shows_each
-        return Collection(self.location, self.kind, items, (), is_open, ending, alike=is_alike)
-
     @property
     def shows_each(self) -> bool:
         """Whether each element is seen, or is as one that is."""

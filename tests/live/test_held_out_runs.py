@@ -1,5 +1,6 @@
 """Trainings in the styles of many hands: the scripts of fixtures/held_out/runs were written before any was examined.
-What is missed still is not here (docs/measurements.md tells it); each has the findings on its marks and no other."""
+What is missed still is not here (docs/measurements/training_styles.md tells it); each has the findings on its marks and
+no other."""
 
 from __future__ import annotations
 

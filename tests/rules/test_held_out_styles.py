@@ -1,6 +1,6 @@
 """Defects and right twins in the styles of many hands: the files of fixtures/held_out were written before any rule was
-run on them. What is missed still is not here (docs/measurements.md tells it); four were rearranged for that since, and
-some marks stand where the rule tells the defect. `precision.py` is what several of them import."""
+run on them. What is missed still is not here (docs/measurements/source_styles.md tells it); four were rearranged for
+that since, and some marks stand where the rule tells the defect. `precision.py` is what several of them import."""
 
 from __future__ import annotations
 

@@ -15,9 +15,9 @@ from mpdoctor.facts.remedies import RemedyFacts
 from mpdoctor.knowledge.op_lists import READING_WEIGHTS
 
 if TYPE_CHECKING:
+    from mpdoctor.examiner.examination import Examination
     from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer
     from mpdoctor.examiner.replay.step_replay import StepReplay
-    from mpdoctor.examiner.session import Session
     from mpdoctor.examiner.trials.units import Unit
 
 
@@ -31,7 +31,7 @@ class Tried(NamedTuple):
     healing: tuple[Unit, ...] = ()
 
 
-def tried_remedies(look: StepReplay, session: Session, observed: ObservedOptimizer) -> Tried:
+def tried_remedies(look: StepReplay, examination: Examination, observed: ObservedOptimizer) -> Tried:
     """Remedies tried for the last explained failure of this optimizer; none where there is none, or where precision
     cannot be its cause."""
     by_scale = _overflows_by_fixed_scale(observed)
@@ -40,9 +40,9 @@ def tried_remedies(look: StepReplay, session: Session, observed: ObservedOptimiz
     kind: Kind = "smaller-scale" if by_scale else "float32-layers"
     if observed.failing is None:
         return _not_tried(kind, "a step of an eager loop can be repeated only where one call of a function takes it")
-    session.events.stage("trying remedies")
+    examination.events.stage("trying remedies")
     try:
-        return (_tried_scale if by_scale else _tried)(look, session, observed)
+        return (_tried_scale if by_scale else _tried)(look, examination, observed)
     except Exception as error:  # the user's step, which may be fit for graphs only
         return _not_tried(kind, f"the failing step cannot be repeated eagerly: {first_line(error)}")
 
@@ -57,7 +57,7 @@ def _overflows_by_fixed_scale(observed: ObservedOptimizer) -> bool:
     return observed.fixed_scale is not None and gradient is not None and gradient.without_scale is False
 
 
-def _tried_scale(look: StepReplay, session: Session, observed: ObservedOptimizer) -> Tried:
+def _tried_scale(look: StepReplay, examination: Examination, observed: ObservedOptimizer) -> Tried:
     """Smaller scales tried from the state before the failing step, which has written inf or NaN into the weights
     since."""
     failing, scale = observed.failing, observed.fixed_scale
@@ -66,20 +66,20 @@ def _tried_scale(look: StepReplay, session: Session, observed: ObservedOptimizer
     cases = [Case(repeat, failing.state) for repeat in repeats if repeat is not None]
     with look.repeating() as catchers:
         catchers[observed].stops = observed.steps_a_call > 1
-        runner = TrialRunner(observed.keras, session.layer_hooks, catchers[observed], observed.set_scale)
-        return Tried((smaller_scale(runner, cases, scale, session.request.budget),))
+        runner = TrialRunner(observed.keras, examination.layer_hooks, catchers[observed], observed.set_scale)
+        return Tried((smaller_scale(runner, cases, scale, examination.request.budget),))
 
 
-def _tried(look: StepReplay, session: Session, observed: ObservedOptimizer) -> Tried:
+def _tried(look: StepReplay, examination: Examination, observed: ObservedOptimizer) -> Tried:
     with look.repeating() as catchers:
         catchers[observed].stops = observed.steps_a_call > 1
         trials = RemedyTrials(
             observed.keras,
-            session.layer_hooks,
+            examination.layer_hooks,
             catchers[observed],
             observed.set_scale if observed.can_set_scale else None,
             _cases(observed),
-            session.request.budget,
+            examination.request.budget,
         )
         return Tried(trials.remedies(_sickness(observed)), trials.healing)
 

@@ -14,11 +14,11 @@ from mpdoctor.facts.causes.hidden_overflow import HiddenOverflowFacts
 from mpdoctor.facts.reference import FAR
 
 if TYPE_CHECKING:
+    from mpdoctor.examiner.examination import Examination
     from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer
     from mpdoctor.examiner.reference.twin_steps import KeptStep, StepRunner
     from mpdoctor.examiner.replay.overflow_watch import SeenOverflow
     from mpdoctor.examiner.replay.step_replay import StepReplay
-    from mpdoctor.examiner.session import Session
 
 BFLOAT16 = "bfloat16"  # a step in it is not repeated at two loss scales, at which float16's are looked at
 SHARE = 0.25  # of --budget
@@ -27,37 +27,37 @@ MOST_ROUNDS = 4  # in which layers are added in which something overflows then
 REPEATS = 1e-3  # of the norm: two runs of one step put out less than this apart
 
 
-def tell_hidden_overflows(session: Session, look: StepReplay, trainings: list[ObservedOptimizer]) -> None:
+def tell_hidden_overflows(examination: Examination, look: StepReplay, trainings: list[ObservedOptimizer]) -> None:
     """Report hidden overflows in the last batch of each training that was reported last."""
-    half = "float16" if session.layer_hooks.saw(("float16",)) else BFLOAT16
+    half = "float16" if examination.layer_hooks.saw(("float16",)) else BFLOAT16
     for place, observed in enumerate(trainings):
-        if not observed.overflows and (half != BFLOAT16 or not session.layer_hooks.saw((BFLOAT16,))):
+        if not observed.overflows and (half != BFLOAT16 or not examination.layer_hooks.saw((BFLOAT16,))):
             continue
-        session.events.stage("comparing with float32")
+        examination.events.stage("comparing with float32")
         measurement = ReferenceMeasurement(
-            look, session.layer_hooks, len(observed.steps), SHARE * session.request.budget
+            look, examination.layer_hooks, len(observed.steps), SHARE * examination.request.budget
         )
         try:
             with measurement.last_step(observed, half) as (runner, kept):
                 if not observed.overflows:
-                    with OverflowWatch(session.layer_hooks) as watch:
+                    with OverflowWatch(examination.layer_hooks) as watch:
                         runner.run(kept)
                     observed.overflows = watch.found
-                tried = (_tried(session, observed, runner, kept, seen) for seen in observed.overflows[:MOST])
+                tried = (_tried(examination, observed, runner, kept, seen) for seen in observed.overflows[:MOST])
                 overflow = next((facts for facts in tried if facts is not None), None)
         except NotComparable:  # nobody knows what it does in float32
             continue
         if overflow is not None:
-            session.events.send(HiddenOverflow(place - len(trainings), overflow))
+            examination.events.send(HiddenOverflow(place - len(trainings), overflow))
 
 
 def _tried(
-    session: Session, observed: ObservedOptimizer, runner: StepRunner, kept: KeptStep, seen: SeenOverflow
+    examination: Examination, observed: ObservedOptimizer, runner: StepRunner, kept: KeptStep, seen: SeenOverflow
 ) -> HiddenOverflowFacts | None:
     """The step with this layer in float32 and all before it as they are: so both are given the same. None where it puts
     out the same. Raises NotComparable."""
     layers, number = with_sublayers(observed.keras, [seen.layer]), id(seen.layer)
-    with OverflowWatch(session.layer_hooks) as overflows:
+    with OverflowWatch(examination.layer_hooks) as overflows:
         single = runner.run(kept, layers).seen
     again = runner.run(kept, layers, single=single).seen.ranges.get(number)
     half = runner.run(kept, single=single).seen.ranges.get(number)
@@ -65,20 +65,20 @@ def _tried(
         return None
     if half.apart is None or half.apart < FAR:
         return None
-    chosen, is_healed = _with_those_behind(session, observed, runner, kept, [seen], overflows.found)
+    chosen, is_healed = _with_those_behind(examination, observed, runner, kept, [seen], overflows.found)
     return HiddenOverflowFacts(
         layer=seen.path,
         class_name=type(seen.layer).__name__,
         operation=seen.operation,
         apart=half.apart,
         layers=tuple(overflow.path for overflow in chosen),
-        locations=tuple(session.layer_hooks.origins.made_at(overflow.layer) for overflow in chosen),
+        locations=tuple(examination.layer_hooks.origins.made_at(overflow.layer) for overflow in chosen),
         is_healed=is_healed,
     )
 
 
 def _with_those_behind(
-    session: Session,
+    examination: Examination,
     observed: ObservedOptimizer,
     runner: StepRunner,
     kept: KeptStep,
@@ -93,7 +93,7 @@ def _with_those_behind(
         if not new:
             break
         chosen = [*chosen, *new]
-        with OverflowWatch(session.layer_hooks) as overflows:
+        with OverflowWatch(examination.layer_hooks) as overflows:
             runner.run(kept, with_sublayers(observed.keras, [overflow.layer for overflow in chosen]))
         left = overflows.found
     return chosen, not left

@@ -20,11 +20,11 @@ from mpdoctor.facts.location import Location
 from mpdoctor.facts.reference import InnerGradientFacts
 
 if TYPE_CHECKING:
+    from mpdoctor.examiner.examination import Examination
     from mpdoctor.examiner.probe.earlier_calls import EarlierCalls
     from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer
     from mpdoctor.examiner.reference.twin_steps import KeptStep, StepRunner
     from mpdoctor.examiner.replay.step_replay import StepReplay
-    from mpdoctor.examiner.session import Session
 
 HALF = "float16"  # bfloat16 has float32's range
 SHARE = 0.25  # of --budget
@@ -75,25 +75,25 @@ class InnerGradientWatch:
 
 
 def tell_inner_gradients(
-    session: Session, look: StepReplay, reported: list[ObservedOptimizer], earlier: EarlierCalls
+    examination: Examination, look: StepReplay, reported: list[ObservedOptimizer], earlier: EarlierCalls
 ) -> None:
     """Measure the inner gradients of each training that was reported last, by its last batch, and send them. Where no
     last batch takes any, as with a penalty of every fourth step, by the last batch that does."""
-    if not session.tapes.took_inner or not session.layer_hooks.saw((HALF,)):
+    if not examination.tapes.took_inner or not examination.layer_hooks.saw((HALF,)):
         return
-    until = time.monotonic() + SHARE * session.request.budget
+    until = time.monotonic() + SHARE * examination.request.budget
     for batches in (slice(1), slice(1, None)):
         measured = False
         for place, observed in enumerate(reported):
-            session.events.stage("comparing with float32")
+            examination.events.stage("comparing with float32")
             measurement = ReferenceMeasurement(
-                look, session.layer_hooks, len(observed.steps), SHARE * session.request.budget
+                look, examination.layer_hooks, len(observed.steps), SHARE * examination.request.budget
             )
             with suppress(NotComparable), measurement.last_step(observed) as (runner, kept):
                 last = [kept, *(kept._replace(repeat=repeat) for repeat in earlier.of(observed)[1:])]
                 gradients = _first_found(observed, runner, last[batches], until)
                 if gradients:
-                    session.events.send(InnerGradients(place - len(reported), gradients))
+                    examination.events.send(InnerGradients(place - len(reported), gradients))
                     measured = True
         if measured:
             return

@@ -14,11 +14,11 @@ from mpdoctor.facts.reference import ReferenceFacts
 if TYPE_CHECKING:
     from typing import Callable
 
+    from mpdoctor.examiner.examination import Examination
     from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer
     from mpdoctor.examiner.replay.step_replay import StepReplay
     from mpdoctor.examiner.second_training.played_steps import PlayedStep
     from mpdoctor.examiner.second_training.second_training import SecondTraining
-    from mpdoctor.examiner.session import Session
     from mpdoctor.facts.divergence import DivergenceFacts
     from mpdoctor.facts.failure import FailureFacts
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 class ReferenceRun:
     """`--reference` for a training of `steps` steps."""
 
-    def __init__(self, session: Session, look: StepReplay, second: SecondTraining, steps: int) -> None:
-        self._session, self._second = session, second
-        self._measurement = ReferenceMeasurement(look, session.layer_hooks, steps, session.request.budget)
+    def __init__(self, examination: Examination, look: StepReplay, second: SecondTraining, steps: int) -> None:
+        self._examination, self._second = examination, second
+        self._measurement = ReferenceMeasurement(look, examination.layer_hooks, steps, examination.request.budget)
 
     def note(self, observed: ObservedOptimizer) -> None:
         """Note a step of this optimizer."""
@@ -45,17 +45,17 @@ class ReferenceRun:
         `call` runs a step of the training once more."""
         failed = None if failure is None else ReferenceFacts(not_measured="the training failed")
         if failed is None:
-            self._session.events.stage("comparing with float32")
-        in_tf32 = any(device.uses_tf32 for device in self._session.devices())
+            self._examination.events.stage("comparing with float32")
+        in_tf32 = any(device.uses_tf32 for device in self._examination.devices())
         measured = [failed or replace(self._measurement.facts(observed), in_tf32=in_tf32) for observed in told]
         for place, facts in enumerate(measured):  # first: a process that hangs or dies in the long way has told them
-            self._session.events.send(Reference(place - len(told), facts))
-        if failed is None and self._session.request.second_training:
+            self._examination.events.send(Reference(place - len(told), facts))
+        if failed is None and self._examination.request.second_training:
             for place, (observed, facts) in enumerate(zip(told, measured)):
                 if not facts.not_measured:
-                    self._session.events.stage("training in float32 as well")
+                    self._examination.events.stage("training in float32 as well")
                     facts = replace(facts, divergence=self._divergence(observed, facts, optimizers, call))
-                    self._session.events.send(Reference(place - len(told), facts))
+                    self._examination.events.send(Reference(place - len(told), facts))
 
     def _divergence(
         self,
@@ -64,6 +64,6 @@ class ReferenceRun:
         optimizers: list[ObservedOptimizer],
         call: Callable[[PlayedStep], None],
     ) -> DivergenceFacts:
-        seconds = self._session.request.budget / RUNS
-        training = TwinTraining(self._session.layer_hooks, self._second, call, optimizers, reference.dtype, seconds)
+        seconds = self._examination.request.budget / RUNS
+        training = TwinTraining(self._examination.layer_hooks, self._second, call, optimizers, reference.dtype, seconds)
         return DivergenceSearch(observed.keras, training, observed, reference).facts()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.knowledge.dtypes.result_dtypes import KEEPING_INTEGERS, TAKING_FLOATS_FOR_FLOAT32
@@ -11,9 +12,10 @@ from mpdoctor.program.dtypes.dtype_names import AUTOCAST, Dtypes
 from mpdoctor.program.dtypes.python_numbers import are_floats, is_number, kind_of_number, leaves, may_be_floats, spread
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.user_definitions import Parameter
-from mpdoctor.program.values import Collection, Value, agreed, options
+from mpdoctor.program.values import Api, Collection, Value, agreed, options, walk
 
 WHOLE = frozenset(("int32", "int64", "bool"))
+_MOST_PARTS = 50  # of a value that are looked at
 
 
 def promoted(dtypes: Dtypes, function: str, given: Sequence[Value], depth: int) -> str | None:
@@ -66,3 +68,22 @@ def _is_computed(part: Value) -> bool:
         isinstance(choice, Operation) or (isinstance(choice, Call) and choice.method != "add_weight")
         for choice in options(part)
     )
+
+
+def may_be_autocast(dtypes: Dtypes, value: Value, depth: int) -> bool:
+    """Whether a tensor of an unknown dtype may take its dtype from something autocast. What a part of a known dtype is
+    made of does not matter, such as the shape of a `tf.random.normal`; what an unknown layer is given does."""
+    waiting, seen = [value], {value}
+    for part in waiting:
+        dtype = dtypes.of(part, depth + 1)
+        if dtype == AUTOCAST or len(waiting) >= _MOST_PARTS:
+            return True
+        if dtype is None and isinstance(part, Call) and not isinstance(part.callee, Api):
+            behind = list(islice(walk(part), _MOST_PARTS))
+            if len(behind) == _MOST_PARTS or any(dtypes.of(inner, depth + 1) == AUTOCAST for inner in behind):
+                return True
+        elif dtype is None:
+            new = [inner for inner in part.parts if inner not in seen]
+            waiting += new
+            seen.update(new)
+    return False

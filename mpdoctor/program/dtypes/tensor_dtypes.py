@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Callable, Iterable, Mapping, Optional
 
 from mpdoctor.facts.versions import Keras
@@ -18,7 +17,7 @@ from mpdoctor.program.dtypes.own_layers import (
     dtype_of_parameter,
     is_weight,
 )
-from mpdoctor.program.dtypes.promotion import promoted
+from mpdoctor.program.dtypes.promotion import may_be_autocast, promoted
 from mpdoctor.program.dtypes.python_numbers import is_number, without_start
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_call_of
@@ -36,11 +35,9 @@ from mpdoctor.program.values import (
     by_default,
     known,
     options,
-    walk,
 )
 
 _ARITHMETIC = ("+", "-", "*", "/", "**", "@")
-_MOST_PARTS = 50  # of a value that are looked at
 _NESTED = 3  # questions that a caller asks while it is asked: the stack has room for a thousand frames
 _MOST_CARRIED = 3  # names that a loop carries on, each depending on the next
 
@@ -219,22 +216,27 @@ class _Dtypes:
         return agreed(self.of(item, depth) for item in held.items) if is_seen else None
 
     def _of_operation(self, value: Operation, depth: int) -> str | None:
-        """The dtype of an operation's result: the one on which its operands agree; float32 also beside a tensor of
-        which nothing is known but that it was not made from what is autocast, as TensorFlow refuses there whatever is
-        not float32."""
+        """The dtype of an operation's result: the one on which its operands agree, or what a weight promotes them to.
+        Beside a tensor of which nothing is known the other one decides, see `_beside_unknown`."""
         met = [operand for operand in value.operands if not is_number(operand) and not is_array(operand)]
         dtypes = {self.of(operand, depth) for operand in met}
         are_alike = len(dtypes) == 1 and len(met) == len(value.operands)
         if AUTOCAST in dtypes and not are_alike and self._is_done_by_weight(value, depth):
             return promoted(self, value.operator, value.operands, depth)
-        if dtypes == {"float32", None} and value.operator in _ARITHMETIC:
-            unknown = (operand for operand in met if self.of(operand, depth) is None)
-            return None if any(self._may_be_autocast(operand, depth) for operand in unknown) else "float32"
-        if dtypes == {AUTOCAST, None} and value.operator in _ARITHMETIC and self.keras is not None:
-            # Keras 2's weights are read in 16 bits, and no tensor of another dtype meets them; Keras 3's promote
-            return None if self.keras.is_keras3 else AUTOCAST
+        if None in dtypes and len(dtypes) == 2 and value.operator in _ARITHMETIC:
+            return self._beside_unknown(met, dtypes, depth)
         dtype = agreed(dtypes)
         return None if value.operator == "/" and dtype is not None and "int" in dtype else dtype
+
+    def _beside_unknown(self, met: list[Value], dtypes: set[str | None], depth: int) -> str | None:
+        """The dtype of arithmetic with tensors of one dtype and others of which nothing is known. float32, unless one
+        of those may be made from what is autocast: TensorFlow refuses there whatever is not float32. Keras 2's weights
+        are read in 16 bits, and no tensor of another dtype meets them; Keras 3's promote."""
+        if dtypes == {"float32", None}:
+            unknown = (operand for operand in met if self.of(operand, depth) is None)
+            return None if any(may_be_autocast(self, operand, depth) for operand in unknown) else "float32"
+        is_keras2 = self.keras is not None and not self.keras.is_keras3
+        return AUTOCAST if dtypes == {AUTOCAST, None} and is_keras2 else None
 
     def _is_done_by_weight(self, value: Operation, depth: int) -> bool:
         """Whether a variable of Keras 3 does the operation, which promotes dtypes: `self.w * x`, and `x * self.w` for a
@@ -243,24 +245,6 @@ class _Dtypes:
             return False
         first, *others = value.operands
         return is_weight(first) or (any(map(is_weight, others)) and self.of(first, depth) == "float32")
-
-    def _may_be_autocast(self, value: Value, depth: int) -> bool:
-        """Whether a tensor of an unknown dtype may take its dtype from something autocast. What a part of a known dtype
-        is made of does not matter, such as the shape of a `tf.random.normal`; what an unknown layer is given does."""
-        waiting, seen = [value], {value}
-        for part in waiting:
-            dtype = self.of(part, depth + 1)
-            if dtype == AUTOCAST or len(waiting) >= _MOST_PARTS:
-                return True
-            if dtype is None and isinstance(part, Call) and not isinstance(part.callee, Api):
-                behind = list(islice(walk(part), _MOST_PARTS))
-                if len(behind) == _MOST_PARTS or any(self.of(inner, depth + 1) == AUTOCAST for inner in behind):
-                    return True
-            elif dtype is None:
-                new = [inner for inner in part.parts if inner not in seen]
-                waiting += new
-                seen.update(new)
-        return False
 
     def _of_call(self, call: Call, depth: int) -> str | None:
         callee = call.callee

@@ -54,7 +54,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Api, Collection, Value, is_api, options, walk
 from mpdoctor.semantics.source.edits.expressions import dtype_named_instead, unsafe_fix
-from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, target
+from mpdoctor.semantics.source.loops.gradients import applied_gradients, target
 from mpdoctor.semantics.source.programs.data.array_contents import FILLED
 from mpdoctor.semantics.source.programs.data.training_data import (
     FedValue,

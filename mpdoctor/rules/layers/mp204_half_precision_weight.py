@@ -72,7 +72,7 @@ from mpdoctor.semantics.source.layers.layer_variables import (
     raw_variables,
 )
 from mpdoctor.semantics.source.programs.losses_and_metrics import half_dtype_of_policy
-from mpdoctor.semantics.source.programs.tests_without_training import is_in_test_without_training
+from mpdoctor.semantics.source.programs.running_functions import is_in_test_without_training
 from mpdoctor.semantics.source.texts.written import argument_text
 
 SEVERITY = Severity.WARNING

@@ -47,6 +47,7 @@ from functools import lru_cache
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.half_dtypes import HALF, SIXTEEN_BITS
+from mpdoctor.facts.location import holds
 from mpdoctor.finding import AlsoSeen, Edit, Finding, Fix, Severity
 from mpdoctor.knowledge.dtypes.result_dtypes import COMPARISONS
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST, VARIABLE, is_policy_in_force
@@ -64,7 +65,6 @@ from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.layers.precision import precision_of
 from mpdoctor.semantics.source.operands.casts import is_cast, is_cast_to, is_supervised
 from mpdoctor.semantics.source.operands.mixed_operands import MixedOperands, is_half, may_raise, mixed_operands
-from mpdoctor.semantics.source.texts.written import holds
 
 SEVERITY = Severity.WARNING
 FIXES = ("safe", "unsafe")

@@ -56,13 +56,14 @@ from mpdoctor.program.dtypes.tensor_dtypes import dtype_named, policies_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.policy_settings import policies_set_by
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
+from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Api, Attribute, Value, agreed, options, walk
 from mpdoctor.semantics.source.edits.casts import cast_to_dtype_instead, cast_to_float32_instead
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, safe_fix, unsafe_fix
 from mpdoctor.semantics.source.layers.call_dtypes import NOT_CALLED, policies_of_instances
 from mpdoctor.semantics.source.layers.model_layers import layer_name, policies_written
 from mpdoctor.semantics.source.layers.precision import precision_of
+from mpdoctor.semantics.source.loops.gradients import is_tape
 from mpdoctor.semantics.source.operands.casts import casts, is_cast, is_cast_to
 from mpdoctor.semantics.source.operands.combined_values import (
     combined_ids,
@@ -71,8 +72,13 @@ from mpdoctor.semantics.source.operands.combined_values import (
     parts_that_meet_float32,
 )
 from mpdoctor.semantics.source.operands.mixed_operands import may_raise, mixed_operands
-from mpdoctor.semantics.source.optimizers.gradients import is_tape
-from mpdoctor.semantics.source.programs.running_functions import functions_around, method_around, surrounding
+from mpdoctor.semantics.source.programs.own_losses import (
+    ids_of_loss_functions,
+    name_of_predictions,
+    runs_in_a_loss,
+    stands_in_a_loss,
+)
+from mpdoctor.semantics.source.programs.running_functions import method_around, surrounding
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.WARNING
@@ -90,7 +96,7 @@ ORDINARY = ("training", "mask", "sample_weight")
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
-    losses = _loss_functions(facts)
+    losses = ids_of_loss_functions(facts)
     casts_by_name = list(_casts_by_name(facts, losses))
     in_vain = parts_that_meet_float32(facts) if casts_by_name else set()
     for call, dtype, given, is_loss in casts_by_name:
@@ -99,7 +105,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         together = [
             cast for cast, *_, in_loss in casts_by_name if in_loss and cast.context.function is call.context.function
         ]
-        in_helper = is_loss and not _stands_in_a_loss(facts, call, losses)
+        in_helper = is_loss and not stands_in_a_loss(facts, call, losses)
         fix = None if in_helper else _fix_in_loss(facts, together, losses) if is_loss else _fix(facts, call)
         instead = _instead(facts, call, dtype, given, losses, is_loss=is_loss)
         yield _finding(dtype, is_cast(call), instead, call.location, fix, meets_what_no_cast_decides(facts, call))
@@ -121,7 +127,7 @@ def _casts_by_name(facts: SourceFacts, losses: set[int]) -> Iterator[tuple[Call,
     for call, dtype, given in (*_casts(facts), *_made(facts)):
         if dtype not in HALF or _is_of_a_tensor(given) or _is_conditional(call.context):
             continue
-        is_loss = _is_in_a_loss(facts, call.context, losses)
+        is_loss = runs_in_a_loss(facts, call.context, losses)
         if not (is_loss and is_cast(call)) and not _is_in_a_layer_of_any_dtype(facts, call):
             continue
         if not is_cast_to(facts, call, (AUTOCAST, "float32", "float64", "int32", "int64")):
@@ -210,7 +216,7 @@ def _fix_in_loss(facts: SourceFacts, together: list[Call], losses: set[int]) -> 
     places = [call.location for call in together]
     if not any(meets_what_no_cast_decides(facts, call) for call in together):
         return unsafe_fix("Cast to float32", cast_to_float32_instead(facts, places))
-    name = agreed(_predictions_of_loss(facts, call, losses) for call in together)
+    name = agreed(name_of_predictions(facts, call, losses) for call in together)
     cast = [value for call in together for value in options(call.argument(0, "x")) if isinstance(value, Parameter)]
     if not name or name in (parameter.name for parameter in cast):
         return None
@@ -235,7 +241,7 @@ def _finding(dtype: str, of_cast: bool, instead: str, location: Location, fix: F
 def _instead(facts: SourceFacts, call: Call, dtype: str, given: Value, losses: set[int], *, is_loss: bool) -> str:
     text = text_at(facts, given.location) or dtype
     if is_loss:
-        predictions = _predictions_of_loss(facts, call, losses)
+        predictions = name_of_predictions(facts, call, losses)
         other = f", `{predictions}.dtype`" if predictions else ""
         return (
             f"Cast to the dtype of the other operand{other} instead of `{text}`, or to float32, which is best for a "
@@ -245,30 +251,6 @@ def _instead(facts: SourceFacts, call: Call, dtype: str, given: Value, losses: s
     own = f"{method.self_name or 'self'}.compute_dtype" if method is not None else "self.compute_dtype"
     made = "Cast to" if is_cast(call) else "Make it in"
     return f"{made} the dtype in which the layer computes: `{own}` instead of `{text}`."
-
-
-def _predictions_of_loss(facts: SourceFacts, call: Call, losses: set[int]) -> str:
-    """What the loss in which a call stands names its predictions; "" in a function that it calls."""
-    for function in surrounding(facts, call.context.function):
-        of_loss = function.owner is not None and function.owner.kind == "loss" and function.name == "call"
-        if of_loss or id(function) in losses:
-            given = function.parameters[function.first_given :]
-            return given[1] if len(given) > 1 and not given[1].startswith("*") else ""
-    return ""
-
-
-def _is_in_a_loss(facts: SourceFacts, context: Context, losses: set[int]) -> bool:
-    """Whether the call runs in a loss; `losses` are the ids of the loss functions."""
-    method = method_around(facts, context)
-    if method is not None and method.owner is not None:
-        return method.owner.kind == "loss"
-    return any(id(function) in losses for function in (context.function, *functions_around(facts, context)))
-
-
-def _stands_in_a_loss(facts: SourceFacts, call: Call, losses: set[int]) -> bool:
-    """Whether it stands in the loss itself, and in no function that the loss calls."""
-    around = list(surrounding(facts, call.context.function))
-    return any(id(function) in losses for function in around) or method_around(facts, call.context) in around
 
 
 def _is_in_a_layer_of_any_dtype(facts: SourceFacts, call: Call) -> bool:
@@ -297,15 +279,3 @@ def _is_conditional(context: Context) -> bool:
         not any(isinstance(value, Parameter) and value.name in ORDINARY for value in walk(branch.test))
         for branch in context.branches
     )
-
-
-def _loss_functions(facts: SourceFacts) -> set[int]:
-    """Ids of the functions that are handed to compile() as losses."""
-    given = [call.argument(1, "loss") for call in facts.method_calls("compile")]
-    return {
-        id(inner.of)
-        for value in given
-        for option in options(value)
-        for inner in walk(option)
-        if isinstance(inner, Defined) and isinstance(inner.of, FunctionFacts)
-    }

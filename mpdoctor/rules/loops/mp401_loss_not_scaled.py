@@ -71,35 +71,33 @@ from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.user_definitions import Parameter
-from mpdoctor.program.values import Unknown, Value, options, walk
+from mpdoctor.program.values import Value, options
 from mpdoctor.semantics.live.fixed_scales import fixed_factor
 from mpdoctor.semantics.source.edits.expressions import put_around, unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_losses import loss_scaled
-from mpdoctor.semantics.source.optimizers.float16_layers import nothing_is_float16
-from mpdoctor.semantics.source.optimizers.functional_gradients import (
+from mpdoctor.semantics.source.loops.float16_layers import nothing_is_float16
+from mpdoctor.semantics.source.loops.functional_gradients import (
     STATELESS_APPLY,
     stateless_steps,
     steps_behind_backward,
 )
-from mpdoctor.semantics.source.optimizers.gradient_sums import gradients_kept_until
-from mpdoctor.semantics.source.optimizers.gradients import (
+from mpdoctor.semantics.source.loops.gradient_sums import gradients_kept_until
+from mpdoctor.semantics.source.loops.gradients import (
     applied_gradients,
     calls_on_the_way,
     given_to,
     is_taken_in_the_other_arm,
     is_without_tape,
     optimizer_scales,
-    target,
     unscales,
     until_gradients,
 )
-from mpdoctor.semantics.source.optimizers.idle_wrappers import idle_wrappers
-from mpdoctor.semantics.source.optimizers.loss_scale_signs import may_be_scaled_in
-from mpdoctor.semantics.source.optimizers.resized_gradients import divided_by_its_scale, unscaled_on_the_way
-from mpdoctor.semantics.source.optimizers.scaling import divided_by_scale, unscaled_losses_of_layers, wrapper_of_scale
+from mpdoctor.semantics.source.loops.idle_wrappers import idle_wrappers
+from mpdoctor.semantics.source.loops.loss_scale_signs import may_be_scaled_in
+from mpdoctor.semantics.source.loops.resized_gradients import divided_by_its_scale, unscaled_on_the_way
+from mpdoctor.semantics.source.loops.scaled_losses import is_given_optimizer, may_be_scaled
+from mpdoctor.semantics.source.loops.scaling import divided_by_scale, unscaled_losses_of_layers, wrapper_of_scale
 from mpdoctor.semantics.source.optimizers.wrappers import starting_scale_in_words, wrapped
-from mpdoctor.semantics.source.programs.attribute_access import same_object
 from mpdoctor.semantics.source.programs.branches import may_not_run
 from mpdoctor.semantics.source.texts.written import argument_at, text_of
 from mpdoctor.semantics.wording import receiver_text
@@ -123,7 +121,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             yield Finding(DIVIDED + small, _help(facts, apply, gradient, unscaled=True), apply.location)
         if how is not None:
             yield from _parts(facts, apply, gradient)
-        if how is None or may_be_scaled_in(facts, target(gradient)) or _may_scale_elsewhere(facts, apply, gradient):
+        if how is None or may_be_scaled(facts, apply, gradient):
             continue
         is_divided = divided_by_its_scale(facts, apply, gradient)
         is_resized = not is_divided and unscaled_on_the_way(facts, apply, gradient)
@@ -144,7 +142,7 @@ def _divided_by_hand(facts: SourceFacts, apply: Call, gradient: Call) -> Value |
     for part in until_gradients(given_to(apply)):
         wrapper = wrapper_of_scale(part) if divided_by_scale(part, ()) else None
         if wrapper is not None and wrapped(facts, wrapper, apply):
-            is_scaled = may_be_scaled_in(facts, target(gradient)) or _may_scale_elsewhere(facts, apply, gradient)
+            is_scaled = may_be_scaled(facts, apply, gradient)
             return None if is_scaled or is_taken_in_the_other_arm(apply, gradient) else wrapper
     return None
 
@@ -162,7 +160,7 @@ def _kept_in_variables(facts: SourceFacts) -> Iterator[Finding]:
             unscaled = any(unscales(part) for part in way)
             if not unscaled and not facts.keras.is_keras3:
                 continue  # nothing is divided
-            if may_be_scaled_in(facts, target(gradient)) or _may_scale_elsewhere(facts, apply, gradient):
+            if may_be_scaled(facts, apply, gradient):
                 continue
             help, fix = _help(facts, apply, gradient, unscaled), _fix(facts, apply, gradient, unscaled)
             yield Finding(_message(facts, apply, "wrapper", unscaled), help, apply.location, fix=fix)
@@ -181,7 +179,7 @@ def _without_tape(facts: SourceFacts) -> Iterator[Finding]:
     """Gradients that JAX or PyTorch computed from a loss that was never scaled."""
     for apply, losses in (*stateless_steps(facts), *steps_behind_backward(facts)):
         how = optimizer_scales(facts, apply)
-        scaled = (may_be_scaled_in(facts, loss) or _is_given_optimizer(apply, loss) for loss in losses)
+        scaled = (may_be_scaled_in(facts, loss) or is_given_optimizer(apply, loss) for loss in losses)
         if how is not None and not any(scaled):
             of = receiver_text(facts, apply)
             yield Finding(
@@ -215,24 +213,6 @@ def _fix(facts: SourceFacts, apply: Call, gradient: Call, unscaled: bool) -> Fix
         return None
     title = "Scale the loss" if facts.keras.is_keras3 or unscaled else "Scale the loss, unscale the gradients"
     return unsafe_fix(title, loss_scaled(facts, apply, gradient, unscaled))
-
-
-def _may_scale_elsewhere(facts: SourceFacts, apply: Call, gradient: Call) -> bool:
-    """Whether the loss may be scaled where the source does not show it: through `output_gradients` of the tape that are
-    given from outside, or in code that was given the optimizer and is not followed."""
-    factors = gradient.argument(2, "output_gradients")
-    if factors is not None and (may_be_scaled_in(facts, factors) or any(map(_is_from_outside, walk(factors)))):
-        return True
-    return _is_given_optimizer(apply, target(gradient))
-
-
-def _is_from_outside(value: Value) -> bool:
-    return isinstance(value, Parameter) or type(value) is Unknown
-
-
-def _is_given_optimizer(apply: Call, loss: Value | None) -> bool:
-    given = (value for call in walk(loss) if isinstance(call, Call) for value in call.given)
-    return apply.receiver is not None and any(same_object(value, apply.receiver) for value in given)
 
 
 def _message(facts: SourceFacts, apply: Call, how: str, unscaled: bool) -> str:

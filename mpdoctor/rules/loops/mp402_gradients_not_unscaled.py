@@ -69,22 +69,22 @@ from mpdoctor.program.values import Value, options
 from mpdoctor.semantics.live.fixed_scales import fixed_divisor, fixed_factor
 from mpdoctor.semantics.source.edits.expressions import put_around, unsafe_fix
 from mpdoctor.semantics.source.edits.statements import passed_on
-from mpdoctor.semantics.source.optimizers.applied_scaled import (
+from mpdoctor.semantics.source.loops.applied_scaled import (
     applied_inside,
     applied_scaled,
     scaled_twice,
     unscaled_in_one_arm,
 )
-from mpdoctor.semantics.source.optimizers.clipping import limits
-from mpdoctor.semantics.source.optimizers.gradients import (
+from mpdoctor.semantics.source.loops.clipping import limits
+from mpdoctor.semantics.source.loops.gradients import (
     applied_gradients,
     given_to,
     target,
     until_gradients,
 )
-from mpdoctor.semantics.source.optimizers.hand_made_scales import never_divided
-from mpdoctor.semantics.source.optimizers.loss_scale_signs import is_scaled_by
-from mpdoctor.semantics.source.optimizers.scaled_sums import sums_applied_scaled
+from mpdoctor.semantics.source.loops.hand_made_scales import never_divided
+from mpdoctor.semantics.source.loops.kept_gradients import sums_applied_scaled
+from mpdoctor.semantics.source.loops.loss_scale_signs import is_scaled_by
 from mpdoctor.semantics.source.optimizers.wrappers import starting_scale_in_words, wrapped
 from mpdoctor.semantics.source.texts.written import argument_at, expression_written
 from mpdoctor.semantics.wording import place_of, receiver_text, text_at

@@ -63,8 +63,8 @@ from mpdoctor.program.values import Either, Value, known, options, walk
 from mpdoctor.semantics.live.fixed_scales import fixed_divisor
 from mpdoctor.semantics.source.edits.expressions import left_operand_kept, unsafe_fix
 from mpdoctor.semantics.source.edits.statements import passed_on
-from mpdoctor.semantics.source.optimizers.applied_scaled import is_scaled_already
-from mpdoctor.semantics.source.optimizers.gradients import (
+from mpdoctor.semantics.source.loops.applied_scaled import is_scaled_already
+from mpdoctor.semantics.source.loops.gradients import (
     UNSCALING,
     applied_gradients,
     factor_of,
@@ -74,8 +74,8 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     unscales,
     until_gradients,
 )
-from mpdoctor.semantics.source.optimizers.kept_gradients import kept_gradients
-from mpdoctor.semantics.source.optimizers.scaling import (
+from mpdoctor.semantics.source.loops.kept_gradients import kept_gradients
+from mpdoctor.semantics.source.loops.scaling import (
     FEWEST,
     applied_by_its_scaler,
     divided_by_scale,

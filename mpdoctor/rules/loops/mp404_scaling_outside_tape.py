@@ -64,8 +64,8 @@ from mpdoctor.program.values import Value, options, walk
 from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.edits.loops.under_tapes import behind_last_under_tape, reads_what_comes_later
 from mpdoctor.semantics.source.edits.statements import line_behind, statement_at, without_statement
-from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, is_tape, target
-from mpdoctor.semantics.source.optimizers.scaling import multiplied_by_scale
+from mpdoctor.semantics.source.loops.gradients import is_gradient_call, is_tape, target
+from mpdoctor.semantics.source.loops.scaling import multiplied_by_scale
 from mpdoctor.semantics.source.programs.branches import may_not_run
 from mpdoctor.semantics.source.texts.written import argument_at
 from mpdoctor.semantics.wording import text_at

@@ -65,8 +65,8 @@ from mpdoctor.semantics.source.edits.loops.clipped import limit_at, with_scaled_
 from mpdoctor.semantics.source.edits.loops.moved_clips import clipped_behind_branch
 from mpdoctor.semantics.source.edits.loops.scaled_losses import unscaled_at_tape
 from mpdoctor.semantics.source.edits.statements import statement_at
-from mpdoctor.semantics.source.optimizers.clipping import argument_for, cuts_by_norm, cuts_each, is_bound, limits
-from mpdoctor.semantics.source.optimizers.gradients import (
+from mpdoctor.semantics.source.loops.clipping import argument_for, cuts_by_norm, cuts_each, is_bound, limits
+from mpdoctor.semantics.source.loops.gradients import (
     UNSCALING,
     applied_gradients,
     given_to,
@@ -74,8 +74,8 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     unscales,
     until_gradients,
 )
-from mpdoctor.semantics.source.optimizers.kept_gradients import kept_gradients
-from mpdoctor.semantics.source.optimizers.scaling import (
+from mpdoctor.semantics.source.loops.kept_gradients import kept_gradients
+from mpdoctor.semantics.source.loops.scaling import (
     applied_by_its_scaler,
     divided_by_scale,
     holds_gradient,

@@ -66,7 +66,7 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import put_behind, unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_losses import unscaled_at_tape, zeroed_behind
-from mpdoctor.semantics.source.optimizers.gradient_sums import (
+from mpdoctor.semantics.source.loops.gradient_sums import (
     adds_up,
     are_new,
     holders_of,
@@ -74,8 +74,8 @@ from mpdoctor.semantics.source.optimizers.gradient_sums import (
     may_be_set_back,
     scaled_gradients_given,
 )
-from mpdoctor.semantics.source.optimizers.gradients import UNSCALING, applied_gradients, given_to, target
-from mpdoctor.semantics.source.optimizers.scaling import applied_by_its_scaler, holds_gradient, scaling_calls
+from mpdoctor.semantics.source.loops.gradients import UNSCALING, applied_gradients, given_to, target
+from mpdoctor.semantics.source.loops.scaling import applied_by_its_scaler, holds_gradient, scaling_calls
 from mpdoctor.semantics.source.programs.attribute_access import same_object
 from mpdoctor.semantics.source.programs.branches import contradicts_itself, may_not_run
 from mpdoctor.semantics.source.texts.syntax_trees import called

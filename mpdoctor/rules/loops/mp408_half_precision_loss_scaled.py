@@ -63,11 +63,11 @@ from mpdoctor.semantics.live.broken_operations import broke, is_at_zero
 from mpdoctor.semantics.source.edits.float32.losses import losses_in_float32, way_to_float32
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_other_dtype
 from mpdoctor.semantics.source.layers.precision import precision_of
-from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, factor_of, target
-from mpdoctor.semantics.source.optimizers.hand_made_scales import scaled_by_hand
-from mpdoctor.semantics.source.optimizers.scaling import scales, scales_by_factor, wrapper_of_scale
+from mpdoctor.semantics.source.loops.gradients import applied_gradients, factor_of, target
+from mpdoctor.semantics.source.loops.hand_made_scales import scaled_by_hand
+from mpdoctor.semantics.source.loops.scaling import scales, scales_by_factor, wrapper_of_scale
 from mpdoctor.semantics.source.optimizers.wrappers import is_fixed, starting_scale, starting_scale_in_words
-from mpdoctor.semantics.source.programs.tests_without_training import is_in_test_without_training
+from mpdoctor.semantics.source.programs.running_functions import is_in_test_without_training
 from mpdoctor.semantics.source.trainings.half_losses import parts_in_half
 from mpdoctor.semantics.wording import text_at
 

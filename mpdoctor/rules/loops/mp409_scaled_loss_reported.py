@@ -64,15 +64,15 @@ from mpdoctor.program.values import Collection, Item, Value, known, options, wal
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_losses import named_apart
 from mpdoctor.semantics.source.edits.statements import statement_at
-from mpdoctor.semantics.source.optimizers.gradients import (
+from mpdoctor.semantics.source.loops.gradients import (
     factor_of,
     gradient_calls,
     is_gradient_call,
     unscales,
     until_gradients,
 )
-from mpdoctor.semantics.source.optimizers.scaled_losses import converted, gradients_of_loss, scaling_of, summands
-from mpdoctor.semantics.source.optimizers.scaling import divided_by_scale, multiplies_loss
+from mpdoctor.semantics.source.loops.scaled_losses import converted, gradients_of_loss, scaling_of, summands
+from mpdoctor.semantics.source.loops.scaling import divided_by_scale, multiplies_loss
 from mpdoctor.semantics.source.optimizers.wrappers import is_fixed, starting_scale
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
 from mpdoctor.semantics.source.programs.given_back import given_back

@@ -58,14 +58,14 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import FunctionFacts, Instance, Parameter
 from mpdoctor.program.values import Attribute, Value, is_api, options
 from mpdoctor.semantics.source.edits.expressions import callee_replaced, unsafe_fix
-from mpdoctor.semantics.source.optimizers.gradients import (
+from mpdoctor.semantics.source.loops.gradients import (
     applied_gradients,
     given_to,
     target,
     unscales,
     until_gradients,
 )
-from mpdoctor.semantics.source.optimizers.scaling import holds_gradient, scales, scaling_calls
+from mpdoctor.semantics.source.loops.scaling import holds_gradient, scales, scaling_calls
 from mpdoctor.semantics.source.optimizers.wrappers import wrapped
 from mpdoctor.semantics.source.programs.attribute_access import receivers
 from mpdoctor.semantics.wording import receiver_text

@@ -46,7 +46,7 @@ from mpdoctor.program.user_definitions import Instance
 from mpdoctor.program.values import Api, Attribute, Collection, is_api, options
 from mpdoctor.semantics.source.edits.attributes import attribute_renamed
 from mpdoctor.semantics.source.edits.expressions import put_around, replaced, safe_fix
-from mpdoctor.semantics.source.optimizers.scaling import scales, scales_in_keras2
+from mpdoctor.semantics.source.loops.scaling import scales, scales_in_keras2
 from mpdoctor.semantics.source.optimizers.unbuilt_wrappers import is_unbuilt
 from mpdoctor.semantics.source.optimizers.wrappers import wrapped
 from mpdoctor.semantics.source.programs.attribute_access import reads

@@ -55,8 +55,8 @@ from mpdoctor.semantics.live.errors.error_texts import found_by_check_numerics
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.statements import passed_on, without_statement
 from mpdoctor.semantics.source.layers.model_layers import policies_set
-from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, target, until_gradients
-from mpdoctor.semantics.source.optimizers.scaling import scales, scaling_calls
+from mpdoctor.semantics.source.loops.gradients import is_gradient_call, target, until_gradients
+from mpdoctor.semantics.source.loops.scaling import scales, scaling_calls
 from mpdoctor.semantics.source.optimizers.wrappers import compile_may_wrap, wrappings
 from mpdoctor.semantics.source.programs.branches import exclude_each_other, is_for_float32
 from mpdoctor.semantics.source.programs.running_functions import surrounding

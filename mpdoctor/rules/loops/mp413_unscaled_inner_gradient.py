@@ -75,9 +75,9 @@ from mpdoctor.program.values import MISSING, Value, known, walk
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_inner_gradients import scaled_inner_gradient
 from mpdoctor.semantics.source.layers.model_layers import policies_set
-from mpdoctor.semantics.source.optimizers.float16_layers import is_differentiated_in_float32
-from mpdoctor.semantics.source.optimizers.gradients import gradient_calls, is_tape, is_without_tape, sources, target
-from mpdoctor.semantics.source.optimizers.loss_scale_signs import may_be_scaled_in
+from mpdoctor.semantics.source.loops.float16_layers import is_differentiated_in_float32
+from mpdoctor.semantics.source.loops.gradients import gradient_calls, is_tape, is_without_tape, sources, target
+from mpdoctor.semantics.source.loops.loss_scale_signs import may_be_scaled_in
 from mpdoctor.semantics.source.programs.branches import exclude_each_other, is_for_float32
 
 SEVERITY = Severity.WARNING

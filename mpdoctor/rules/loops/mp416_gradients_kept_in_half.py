@@ -73,9 +73,9 @@ from mpdoctor.program.values import Value, is_api, options
 from mpdoctor.semantics.source.edits.expressions import dtype_named_instead, unsafe_fix
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.precision import precision_of
-from mpdoctor.semantics.source.optimizers.gradients import given_to, is_gradient_call, target, unscales, until_gradients
-from mpdoctor.semantics.source.optimizers.loss_scale_signs import may_be_scaled_in
-from mpdoctor.semantics.source.optimizers.scaling import divided_by_scale
+from mpdoctor.semantics.source.loops.gradients import given_to, is_gradient_call, target, unscales, until_gradients
+from mpdoctor.semantics.source.loops.loss_scale_signs import may_be_scaled_in
+from mpdoctor.semantics.source.loops.scaling import divided_by_scale
 from mpdoctor.semantics.source.texts.written import argument_at
 
 SEVERITY = Severity.WARNING

@@ -60,6 +60,7 @@ import ast
 from collections.abc import Iterator
 from functools import lru_cache
 
+from mpdoctor.facts.location import holds
 from mpdoctor.facts.training import UNCOUNTABLE, OperationFacts, TrainingFacts
 from mpdoctor.finding import Edit, Finding, Fix, Severity
 from mpdoctor.program.context import Context
@@ -81,14 +82,14 @@ from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_dtypes import half_dtype_of_layer
 from mpdoctor.semantics.source.layers.precision import ARITHMETIC, precision_of
 from mpdoctor.semantics.source.layers.weight_values import is_made_of_weights
+from mpdoctor.semantics.source.loops.gradients import gradient_calls
 from mpdoctor.semantics.source.numbers.constants import written
 from mpdoctor.semantics.source.numbers.reductions import EXPONENTIAL, GRAM, NORM, SQUARE, SUM, reductions
 from mpdoctor.semantics.source.numbers.small_divisors import divided_by_large, divided_by_small
 from mpdoctor.semantics.source.numbers.value_counts import is_over_few, is_over_short_rows, large_means, large_pooling
 from mpdoctor.semantics.source.numbers.whole_numbers import is_whole
-from mpdoctor.semantics.source.optimizers.gradients import gradient_calls
-from mpdoctor.semantics.source.programs.tests_without_training import is_in_test_without_training
-from mpdoctor.semantics.source.texts.written import argument_at, expression_written, holds
+from mpdoctor.semantics.source.programs.running_functions import is_in_test_without_training
+from mpdoctor.semantics.source.texts.written import argument_at, expression_written
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)

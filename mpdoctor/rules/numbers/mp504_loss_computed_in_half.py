@@ -71,8 +71,8 @@ from mpdoctor.semantics.source.edits.expressions import unsafe_fix, without_keyw
 from mpdoctor.semantics.source.edits.float32.losses import losses_in_float32, way_to_float32
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.precision import Precision, precision_of
+from mpdoctor.semantics.source.loops.gradients import applied_gradients, target
 from mpdoctor.semantics.source.operands.casts import is_cast
-from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, target
 from mpdoctor.semantics.source.programs.losses_and_metrics import compiled, half_dtype_of_policy
 from mpdoctor.semantics.source.trainings.half_losses import parts_in_half, parts_of
 

@@ -73,7 +73,7 @@ import re
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.facts.location import Location
+from mpdoctor.facts.location import Location, holds
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.dtypes.array_dtypes import is_array
 from mpdoctor.program.dtypes.python_numbers import is_number
@@ -86,13 +86,13 @@ from mpdoctor.semantics.live.errors.error_texts import evidence_of
 from mpdoctor.semantics.live.errors.failing_parts import place_of_part
 from mpdoctor.semantics.source.edits.casts import NAMES_OF_FIRST, cast, cast_to_float32_instead
 from mpdoctor.semantics.source.edits.expressions import safe_fix
-from mpdoctor.semantics.source.edits.statements import statement_at
+from mpdoctor.semantics.source.edits.statements import name_assigned
 from mpdoctor.semantics.source.layers.precision import precision_of
 from mpdoctor.semantics.source.operands.combined_values import casts_to_half
 from mpdoctor.semantics.source.operands.dtype_mismatches import DtypeMismatch, dtype_mismatches
 from mpdoctor.semantics.source.programs.losses_and_metrics import DATA
 from mpdoctor.semantics.source.texts.syntax_trees import location_of, nodes_at
-from mpdoctor.semantics.source.texts.written import argument_at, holds, name_at, text_of
+from mpdoctor.semantics.source.texts.written import argument_at, name_at
 from mpdoctor.semantics.wording import expression_at, listed, quoted, text_at
 
 SEVERITY = Severity.ERROR
@@ -271,7 +271,7 @@ def _name_of(facts: SourceFacts, mismatch: DtypeMismatch) -> str:
     if isinstance(mismatch.half, Parameter):
         return mismatch.half.name
     if isinstance(expression_at(facts, mismatch.event.location), ast.Call):
-        return _assigned(facts, mismatch.half.location)
+        return name_assigned(facts, mismatch.half.location)
     side = _half_operand(facts, mismatch)
     return ast.unparse(side) if side is not None and _is_spelled(facts, mismatch, side) else ""
 
@@ -292,12 +292,3 @@ def _half_operand(facts: SourceFacts, mismatch: DtypeMismatch) -> ast.expr | Non
     if written is None:
         return None
     return written.left if event.operands[0] is mismatch.half else written.right
-
-
-def _assigned(facts: SourceFacts, made_at: Location) -> str:
-    """The name in `name = model(x)`; "" where the statement is another one."""
-    statement = statement_at(facts, made_at)
-    written = expression_at(facts, made_at)
-    match = re.fullmatch(r"(\w+)\s*=\s*(.*)", statement.text, re.DOTALL) if statement is not None else None
-    same = match is not None and written is not None and text_of(facts, made_at) == match[2]
-    return match[1] if match is not None and same else ""

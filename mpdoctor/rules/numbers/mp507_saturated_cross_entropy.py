@@ -64,15 +64,14 @@ tensorflow/tensorflow#38457.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.knowledge.api_names import CROSS_ENTROPIES, PROBABILITIES, public_name
+from mpdoctor.knowledge.api_names import CROSS_ENTROPIES, PROBABILITIES
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Collection, Known, Value, known, leaves, options
+from mpdoctor.program.values import Api, Collection, Value, leaves
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.output_activations import activations_of, activations_of_outputs
 from mpdoctor.semantics.source.layers.precision import precision_of
@@ -83,15 +82,19 @@ from mpdoctor.semantics.source.numbers.late_casts import (
     rounded_tensor,
     unguarded_logarithms,
 )
-from mpdoctor.semantics.source.programs.losses_and_metrics import compiled, compilings, prediction_of
+from mpdoctor.semantics.source.programs.cross_entropies import (
+    calls_with_probabilities,
+    name_of_cross_entropy,
+    prediction_given,
+    takes_probabilities,
+)
+from mpdoctor.semantics.source.programs.losses_and_metrics import compiled, compilings
 from mpdoctor.semantics.source.programs.using_scripts import is_compiled_to_be_used
 
 SEVERITY = Severity.WARNING
 EXPLAINS = {"MP504": "line"}
 NEVER_RAISES = True
 ONLY_IN_HALF = True
-CLASSES = tuple(name.title().replace("_", "") for name in CROSS_ENTROPIES)
-PLACES = ("keras.losses", "keras.metrics", "keras.backend")
 # The losses that are right for the output of such a layer (Keras 3.15, tf_keras 2.21, TensorFlow 2.10 and 2.4).
 RIGHT_FOR = {
     "softmax": ("categorical_crossentropy", "sparse_categorical_crossentropy"),
@@ -139,24 +142,24 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def _called(facts: SourceFacts) -> Iterator[Finding]:
     precision = precision_of(facts)
-    for call in _calls_with_probabilities(facts):
+    for call in calls_with_probabilities(facts):
         if asks_for_dtype(call.context):
             continue
-        prediction = _prediction(call)
+        prediction = prediction_given(call)
         dtype = precision.half(prediction, call.context)
         loss = call.callee if isinstance(call.callee, (Api, Call)) else None
         if dtype is not None and loss is not None:
             finds_logits = isinstance(loss, Api) or not facts.keras.is_keras3
             activations = activations_of(facts, prediction)
-            yield from _findings(dtype, activations, _entropy(loss), finds_logits, call.location)
+            yield from _findings(dtype, activations, name_of_cross_entropy(loss), finds_logits, call.location)
 
 
 def _compiled(facts: SourceFacts) -> Iterator[Finding]:
     precision = precision_of(facts)
     for call, given in compiled(facts, 1, "loss"):
         dtype = None if is_compiled_to_be_used(facts, call) else precision.of_model(call.receiver)
-        if dtype in LAST_BELOW_ONE and dtype is not None and _is_of_probabilities(given):
-            entropy = _entropy(given)
+        if dtype in LAST_BELOW_ONE and dtype is not None and takes_probabilities(given):
+            entropy = name_of_cross_entropy(given)
             activations = activations_of_outputs(facts, call.receiver, in_graph=True)
             fitting = {name for name in activations if entropy in RIGHT_FOR.get(name, ())}  # where outputs differ
             yield from _findings(dtype, fitting or activations, entropy, not facts.keras.is_keras3, call.location)
@@ -169,17 +172,17 @@ def _cast_too_late(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _cast_before_call(facts: SourceFacts) -> Iterator[Finding]:
-    for call in _calls_with_probabilities(facts):
-        rounded = rounded_tensor(facts, _prediction(call))
+    for call in calls_with_probabilities(facts):
+        rounded = rounded_tensor(facts, prediction_given(call))
         if rounded is not None and isinstance(call.callee, (Api, Call)):
-            yield from _findings_late(rounded, [_entropy(call.callee)])
+            yield from _findings_late(rounded, [name_of_cross_entropy(call.callee)])
 
 
 def _cast_before_fit(facts: SourceFacts) -> Iterator[Finding]:
     for call in compilings(facts):
         for output, losses in _losses_by_output(call, rounded_outputs(facts, call.receiver)):
-            if output is not None and losses and all(map(_is_of_probabilities, losses)):
-                yield from _findings_late(output, list(map(_entropy, losses)))
+            if output is not None and losses and all(map(takes_probabilities, losses)):
+                yield from _findings_late(output, list(map(name_of_cross_entropy, losses)))
 
 
 def _losses_by_output(call: Call, outputs: list[Rounded | None]) -> list[tuple[Rounded | None, list[Value]]]:
@@ -260,50 +263,3 @@ def _findings(
         location,
         evidence={"activation": activation},
     )
-
-
-def _entropy(loss: Value) -> str:
-    """Keras' function name for a cross-entropy, however the program names it; "" for another loss."""
-    if isinstance(loss, Known):
-        return str(loss.value)
-    callee = loss.callee if isinstance(loss, Call) else loss
-    name = public_name(callee.name).rpartition(".")[2] if isinstance(callee, Api) else ""
-    return name if name in CROSS_ENTROPIES else dict(zip(CLASSES, CROSS_ENTROPIES, strict=True)).get(name, "")
-
-
-@lru_cache(maxsize=1)
-def _calls_with_probabilities(facts: SourceFacts) -> tuple[Call, ...]:
-    """The calls of a cross-entropy, a function or an object, without `from_logits=True`."""
-    functions = facts.calls_of(*(f"{place}.{name}" for place in PLACES for name in CROSS_ENTROPIES))
-    return (
-        *(call for call in functions if not call.open and _not_from_logits(call, 2)),
-        *(call for call in facts.object_calls if _is_of_probabilities(call.callee)),
-    )
-
-
-def _prediction(call: Call) -> Value | None:
-    if isinstance(call.callee, Api) and public_name(call.callee.name).startswith("keras.backend."):
-        return call.argument(1, "output")
-    return prediction_of(call)
-
-
-def _is_function(value: Value) -> bool:
-    if not isinstance(value, Api):
-        return False
-    place, _, name = public_name(value.name).rpartition(".")
-    return place in PLACES and name in CROSS_ENTROPIES
-
-
-def _is_of_probabilities(loss: Value) -> bool:
-    """Whether a loss that compile() may be given is a cross-entropy of probabilities."""
-    if isinstance(loss, Known):
-        return loss.value in CROSS_ENTROPIES
-    if isinstance(loss, Call) and isinstance(loss.callee, Api):
-        place, _, name = public_name(loss.callee.name).rpartition(".")
-        return place == "keras.losses" and name in CLASSES and not loss.open and _not_from_logits(loss, 0)
-    return _is_function(loss)
-
-
-def _not_from_logits(call: Call, position: int) -> bool:
-    given = call.argument(position, "from_logits")
-    return given is None or (known(given) is False and len(options(given)) == 1)

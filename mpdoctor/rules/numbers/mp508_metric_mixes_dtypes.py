@@ -76,7 +76,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.half_dtypes import HALF
-from mpdoctor.facts.location import Location
+from mpdoctor.facts.location import Location, holds
 from mpdoctor.facts.written_numbers import capitalized
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.metrics_of_float32 import REFUSES, SCORES, TOP_K, Refusing
@@ -98,7 +98,7 @@ from mpdoctor.semantics.source.operands.combined_values import casts_to_half
 from mpdoctor.semantics.source.operands.dtype_mismatches import DtypeMismatch, dtype_mismatches
 from mpdoctor.semantics.source.programs.losses_and_metrics import compiled, outputs_named
 from mpdoctor.semantics.source.programs.running_functions import method_around
-from mpdoctor.semantics.source.texts.written import holds, name_at
+from mpdoctor.semantics.source.texts.written import name_at
 from mpdoctor.semantics.wording import place_of, quoted, text_at
 
 SEVERITY = Severity.ERROR

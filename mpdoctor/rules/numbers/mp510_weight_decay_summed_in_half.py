@@ -51,6 +51,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.location import holds
 from mpdoctor.finding import Edit, Finding, Severity
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
@@ -63,7 +64,7 @@ from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.precision import precision_of
 from mpdoctor.semantics.source.layers.weight_values import is_made_of_weights
 from mpdoctor.semantics.source.numbers.epsilon_guards import divisors
-from mpdoctor.semantics.source.texts.written import holds, left_operand_at
+from mpdoctor.semantics.source.texts.written import left_operand_at
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)

@@ -37,20 +37,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import KERAS2_LOOP, ONCE_BUILT, WRAPPER_LACKS
 from mpdoctor.knowledge.wrapper_delegation import BROKEN, CLASSIC, MISSING, NEW, OF_ANOTHER_WRAPPER
+from mpdoctor.knowledge.wrapper_names import ON_WRAPPERS
 from mpdoctor.program.events import Call, Read, Write
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.user_definitions import ClassFacts
 from mpdoctor.program.values import Either, Value, known, options
 from mpdoctor.semantics.source.edits.attributes import attribute_renamed, of_inner_optimizer
 from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.optimizers.conditional_wrappers import wrapped_on_condition
-from mpdoctor.semantics.source.optimizers.own_optimizers import is_of_own_optimizers, names_of_own_optimizers
 from mpdoctor.semantics.source.optimizers.wrappers import kinds_of_wrapper, lacks, wrapped
 from mpdoctor.semantics.source.programs.attribute_access import reads, same_object, writes
 from mpdoctor.semantics.wording import name_of_optimizer, text_at
@@ -90,12 +92,12 @@ INSTEAD_KERAS2 = {
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    for read in reads(facts, SOMEWHERE_MISSING | names_of_own_optimizers(facts)):
+    for read in reads(facts, SOMEWHERE_MISSING | _names_of_own_optimizers(facts)):
         if read.context.guarded or (facts.keras.is_keras3 and read.name in KERAS2_LOOP):
             continue
         of_wrapper = wrapped(facts, _but_none(read.of), read)
         inside = of_wrapper or _wrapped_on_condition(facts, read)
-        is_own = is_of_own_optimizers(facts, read.name, inside)
+        is_own = _is_of_own_optimizers(facts, read.name, inside)
         is_missing = is_own or lacks(read.name, inside, facts.keras, read.is_called)
         if not is_missing or _was_written(facts, read):
             continue
@@ -204,3 +206,25 @@ def _help_on_condition(of: str, name: str) -> str:
 def _help(of: str, name: str, keras: Keras, inherits: bool = False) -> str:
     text = (INSIDE if inherits else _instead(name, keras)).format(of=of, name=name)
     return f"Remove it: {text}." if text.startswith("nothing") else f"Write {text}."
+
+
+@lru_cache(maxsize=1)
+def _names_of_own_optimizers(facts: SourceFacts) -> frozenset[str]:
+    """The names that the program's own optimizers have besides those of Keras'. Hyper-parameters of classic optimizers
+    are none: their wrapper passes them on (TensorFlow 2.4 to 2.15)."""
+    own = (owner for owner in facts.classes if any(".optimizers." in base.name for base in owner.library_bases()))
+    hyper = {known(call.argument(0, "name")) for call in facts.method_calls("_set_hyper")}
+    return frozenset(name for owner in own for name in _names_of(owner) if name not in hyper)
+
+
+def _is_of_own_optimizers(facts: SourceFacts, name: str, inside: tuple[Value, ...]) -> bool:
+    """Whether each of the optimizers inside a wrapper is of a class of the user's that has this name."""
+    classes = [class_of(optimizer) for optimizer in inside]
+    return bool(classes) and all(
+        owner is not None and name in _names_of(owner) and name in _names_of_own_optimizers(facts) for owner in classes
+    )
+
+
+def _names_of(owner: ClassFacts) -> frozenset[str]:
+    names = {name for base in owner.lineage() for name in (*base.methods, *base.attributes)}
+    return frozenset(name for name in names - ON_WRAPPERS if not name.startswith("__"))

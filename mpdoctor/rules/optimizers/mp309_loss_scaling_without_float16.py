@@ -45,7 +45,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import options
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.statements import passed_on
-from mpdoctor.semantics.source.optimizers.idle_wrappers import asked_where_none_is_made, idle_wrappers
+from mpdoctor.semantics.source.loops.idle_wrappers import asked_where_none_is_made, idle_wrappers
 from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING

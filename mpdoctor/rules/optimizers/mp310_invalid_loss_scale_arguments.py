@@ -36,6 +36,7 @@ import re
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.location import holds
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.events import Call
@@ -59,7 +60,7 @@ from mpdoctor.semantics.source.optimizers.wrapper_arguments import (
 )
 from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, inner_argument
 from mpdoctor.semantics.source.programs.branches import is_ruled_out
-from mpdoctor.semantics.source.texts.written import argument_text, holds
+from mpdoctor.semantics.source.texts.written import argument_text
 
 SEVERITY = Severity.ERROR
 FIXES = ("safe", "unsafe")

@@ -62,9 +62,9 @@ from mpdoctor.program.user_definitions import FunctionFacts, Instance
 from mpdoctor.program.values import Attribute, Value, options
 from mpdoctor.semantics.source.edits.expressions import callee_replaced, replaced, safe_fix, unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_losses import loss_scaled
-from mpdoctor.semantics.source.optimizers.gradients import UNSCALING, applied_gradients, calls_on_the_way, target
-from mpdoctor.semantics.source.optimizers.resized_gradients import unscaled_on_the_way
-from mpdoctor.semantics.source.optimizers.scaling import scaling_calls
+from mpdoctor.semantics.source.loops.gradients import UNSCALING, applied_gradients, calls_on_the_way, target
+from mpdoctor.semantics.source.loops.resized_gradients import unscaled_on_the_way
+from mpdoctor.semantics.source.loops.scaling import scaling_calls
 from mpdoctor.semantics.source.optimizers.wrappers import model_behind_own_compile, starting_scale_in_words, wrappings
 from mpdoctor.semantics.source.programs.attribute_access import reads, receivers
 from mpdoctor.semantics.source.programs.branches import exclude_each_other, is_absent

@@ -55,20 +55,20 @@ from mpdoctor.semantics.source.edits.expressions import put_around, unsafe_fix, 
 from mpdoctor.semantics.source.edits.loops.scaled_losses import loss_scaled, wrapped_where_made
 from mpdoctor.semantics.source.edits.names import keras_name
 from mpdoctor.semantics.source.layers.model_layers import layers_of
-from mpdoctor.semantics.source.optimizers.bare_optimizers import asked_as_wrapper, is_left_bare
-from mpdoctor.semantics.source.optimizers.float16_layers import is_float16, is_float16_in_name, may_be_float16
-from mpdoctor.semantics.source.optimizers.functional_gradients import STATELESS_APPLY
-from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, target
-from mpdoctor.semantics.source.optimizers.hand_made_scales import scales_in_its_step
-from mpdoctor.semantics.source.optimizers.loss_scale_signs import scales_nothing
-from mpdoctor.semantics.source.optimizers.resized_gradients import accumulated_gradients
-from mpdoctor.semantics.source.optimizers.unscaled_gradients import (
+from mpdoctor.semantics.source.loops.float16_layers import is_float16, is_float16_in_name, may_be_float16
+from mpdoctor.semantics.source.loops.functional_gradients import STATELESS_APPLY
+from mpdoctor.semantics.source.loops.gradients import applied_gradients, target
+from mpdoctor.semantics.source.loops.hand_made_scales import scales_in_its_step
+from mpdoctor.semantics.source.loops.loss_scale_signs import scales_nothing
+from mpdoctor.semantics.source.loops.resized_gradients import accumulated_gradients
+from mpdoctor.semantics.source.loops.unscaled_gradients import (
     minimized_unscaled,
     names_of_layers,
     stateless_unscaled,
     unscaled_gradients,
     unscaled_updates,
 )
+from mpdoctor.semantics.source.optimizers.bare_optimizers import asked_as_wrapper, is_left_bare
 from mpdoctor.semantics.source.optimizers.wrappers import compiles_of, policies_of_model
 from mpdoctor.semantics.source.texts.written import argument_at
 from mpdoctor.semantics.source.trainings.trained_models import trainings

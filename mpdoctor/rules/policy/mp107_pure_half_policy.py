@@ -63,8 +63,8 @@ from mpdoctor.semantics.source.layers.model_layers import half_policy_calls, pol
 from mpdoctor.semantics.source.programs.asked_settings import is_asked_about, is_own_name
 from mpdoctor.semantics.source.programs.branches import happen_together, is_ruled_out
 from mpdoctor.semantics.source.programs.data.training_data import fed_values
-from mpdoctor.semantics.source.programs.predicting_programs import only_predicts
-from mpdoctor.semantics.source.programs.tests_without_training import is_in_test_without_training
+from mpdoctor.semantics.source.programs.running_functions import is_in_test_without_training
+from mpdoctor.semantics.source.programs.using_scripts import only_predicts
 from mpdoctor.semantics.source.trainings.trained_models import is_in_untrained_model
 from mpdoctor.semantics.wording import listed
 

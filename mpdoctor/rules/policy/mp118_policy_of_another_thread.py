@@ -65,7 +65,8 @@ from mpdoctor.program.user_definitions import FunctionFacts
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.statements import first_in_function, statement_at_top
 from mpdoctor.semantics.source.layers.model_layers import global_policies_inside, half_policy_before
-from mpdoctor.semantics.source.programs.running_functions import functions_in_threads, functions_of_call
+from mpdoctor.semantics.source.programs.running_functions import functions_of_call
+from mpdoctor.semantics.source.programs.threads import functions_in_threads
 from mpdoctor.semantics.source.trainings.trained_models import trainings
 from mpdoctor.semantics.wording import place_of
 

@@ -124,7 +124,15 @@ def _put_together(left: Collection, right: Collection) -> Value | None:
     fits = left.kind == right.kind and left.kind in ("list", "tuple")
     if not fits or len(left.items) + len(right.items) >= _MOST_ELEMENTS:
         return None
-    return left.followed_by(right)
+    return list_of_both(left, right)
+
+
+def list_of_both(left: Collection, right: Collection) -> Collection:
+    """A list or tuple of the elements of the left one, followed by those of the right one."""
+    is_open = left.open or right.open
+    ending = (right.ending if right.open else left.ending + len(right.items)) if is_open else 0
+    items, is_alike = left.items + right.items, is_open and left.shows_each and right.shows_each
+    return Collection(left.location, left.kind, items, (), is_open, ending, alike=is_alike)
 
 
 def _repeated(held: Value, times: Value) -> Value | None:

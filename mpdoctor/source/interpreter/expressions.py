@@ -10,7 +10,7 @@ from mpdoctor.program.context import Branch, Said
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import MISSING, Collection, Either, Item, Known, Unknown, Value, known, options
-from mpdoctor.source.constant_folding import OPERATORS, folded_binary, folded_unary, is_computable
+from mpdoctor.source.constant_folding import OPERATORS, folded_binary, folded_unary, is_computable, list_of_both
 from mpdoctor.source.existence_checks import asks_whether_it_works, guarded_in_arm, question_of
 from mpdoctor.source.interpreter.assignments import assign
 from mpdoctor.source.interpreter.conditions import (
@@ -70,7 +70,7 @@ def _with_elements_of(left: Value, right: Value, location: Location) -> Value | 
     is_list = isinstance(left, Collection) and left.kind == "list" and isinstance(right, (Parameter, Item))
     if not isinstance(left, Collection) or not is_list or not left.items or isinstance(left.items[0], Known):
         return None
-    return left.followed_by(Collection(location, "list", (Item(location, right, None),), open=True, uniform=True))
+    return list_of_both(left, Collection(location, "list", (Item(location, right, None),), open=True, uniform=True))
 
 
 def _is_one_of_several(value: Value, beside: Value) -> bool:

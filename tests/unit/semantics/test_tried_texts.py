@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import samples
 from own_schemas import assert_fits
-from test_training_rules import broken, culprit, in_loss, on_the_way_back, said
+from training_facts import broken, culprit, in_loss, on_the_way_back, said
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.remedies import RemedyFacts
@@ -274,7 +274,7 @@ def test_what_was_tried_and_did_not_hold_is_not_advised(code: str, facts: dict[s
 
 
 def test_a_training_that_runs_away_is_told_of_its_learning_rate_alone() -> None:
-    from test_training_rules import diverging
+    from training_facts import diverging
 
     (finding,) = said("MP904", **diverging(culprit()), remedies=(healed(),))
     assert finding.help.startswith("Lower the learning rate")

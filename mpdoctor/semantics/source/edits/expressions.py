@@ -8,17 +8,10 @@ import tokenize
 from collections.abc import Iterable
 from itertools import combinations, starmap
 
-from mpdoctor.facts.location import Location
+from mpdoctor.facts.location import Location, holds
 from mpdoctor.finding import Edit, Fix
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.semantics.source.texts.written import (
-    Argument,
-    Written,
-    argument_at,
-    end_of_left_operand,
-    holds,
-    written_at,
-)
+from mpdoctor.semantics.source.texts.written import Argument, Written, argument_at, end_of_left_operand, written_at
 
 Edits = Edit | Iterable[Edit] | None
 

@@ -8,14 +8,14 @@ from functools import lru_cache
 from typing import TypeGuard
 
 from mpdoctor.facts.frozen import dataclass
-from mpdoctor.facts.location import Location
+from mpdoctor.facts.location import Location, holds
 from mpdoctor.finding import Edit
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Known, Value
 from mpdoctor.semantics.source.edits.expressions import replaced
 from mpdoctor.semantics.source.texts.syntax_trees import location_of, tree_of
-from mpdoctor.semantics.source.texts.written import holds, text_of
+from mpdoctor.semantics.source.texts.written import text_of
 
 DIGITS = frozenset("+-0123456789.eE_ ")
 UNHARMED = ("get_config",)  # methods that only tell the number

@@ -17,6 +17,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import without_call
 from mpdoctor.semantics.source.texts.written import Written, argument_at, lines_of_cell, text_of, written_at
+from mpdoctor.semantics.wording import expression_at
 
 _DOCSTRING = re.compile(r"\s*[rRuU]?[\"']")
 
@@ -185,3 +186,12 @@ def _logical_lines(lines: list[str], first: int) -> Iterator[LogicalLine]:
                 end = token.end
     except (tokenize.TokenError, SyntaxError):
         return
+
+
+def name_assigned(facts: SourceFacts, made_at: Location) -> str:
+    """The name in `name = model(x)`; "" where the statement is another one."""
+    statement = statement_at(facts, made_at)
+    written = expression_at(facts, made_at)
+    match = re.fullmatch(r"(\w+)\s*=\s*(.*)", statement.text, re.DOTALL) if statement is not None else None
+    same = match is not None and written is not None and text_of(facts, made_at) == match[2]
+    return match[1] if match is not None and same else ""

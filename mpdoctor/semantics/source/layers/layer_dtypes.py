@@ -16,17 +16,19 @@ from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.policy_settings import UNSURE, PolicyName
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts
-from mpdoctor.program.values import known
+from mpdoctor.program.values import Value, agreed, known
 from mpdoctor.semantics.source.layers.call_dtypes import (
     layer_whose_policy_it_is,
     policies_made_with,
     policies_of_instances,
 )
 from mpdoctor.semantics.source.layers.given_policies import policies_given
+from mpdoctor.semantics.source.layers.weight_values import wrapper_around
+from mpdoctor.semantics.source.programs.running_functions import functions_around
 
 
 class LayerDtypes:
-    """Answers for the layers of one program."""
+    """Answers for the layers of one program, and for the weights that are read of them."""
 
     def __init__(self, facts: SourceFacts) -> None:
         self.facts = facts
@@ -62,6 +64,36 @@ class LayerDtypes:
         if not named and UNSURE in in_force and owner is not None and owner.is_layer:
             return sixteen_bits_of(self.policies_of(owner))
         return dtype_under(in_force)
+
+    def of_weight(self, holder: Value, in_call: bool) -> str | None:
+        """The dtype in which a layer's weight is read, inside the `call()` of a layer or outside of any."""
+        own, wrapper = class_of(holder), wrapper_around(holder)
+        dtype = self.of_layer(holder) if isinstance(holder, Call) and own is None else None
+        dtype = sixteen_bits_of(self.policies_of(own)) if own is not None else dtype
+        dtype = self._of_wrapped_layers(wrapper) if wrapper is not None else dtype
+        if in_call and own is None and wrapper is None:
+            return self._read_around(holder, dtype)
+        return dtype if in_call or dtype not in HALF else "float32"
+
+    def _read_around(self, layer: Value, dtype: str | None) -> str | None:
+        """The dtype in which `call()` of the layer around reads the weights of a layer that it makes, which computes in
+        `dtype` itself: Keras 3 casts them to the dtype of the layer around, Keras 2 only where both compute in 16 bits
+        (measured in TensorFlow 2.10, 2.15 and 2.21)."""
+        at = layer.context if isinstance(layer, Call) else None
+        makers = (at.function, *functions_around(self.facts, at)) if at is not None else ()
+        owners = {maker.owner for maker in makers if maker is not None and maker.owner is not None}
+        around = agreed(sixteen_bits_of(self.policies_of(owner)) for owner in owners if owner.is_layer)
+        if around is None or dtype is None:
+            return dtype
+        is_cast = around in HALF and (dtype in HALF or self.facts.keras.is_keras3)
+        return around if is_cast else "float32"
+
+    def _of_wrapped_layers(self, wrapper: ClassFacts) -> str | None:
+        """The dtype in which the layers compute that a wrapper is given; its own where the program makes none."""
+        given = [call.argument(0, "layer") for call in self.facts.makings_of(wrapper)]
+        if not given:
+            return sixteen_bits_of(self.policies_of(wrapper))
+        return agreed(self.of_layer(layer) if isinstance(layer, Call) else None for layer in given)
 
 
 def dtype_under(policies: tuple[PolicyName, ...]) -> str | None:

@@ -32,21 +32,24 @@ def network_of_named_outputs(model: Value) -> Value | None:
     """The network whose layers' tensors a model gives by the names of the layers, as in
     `{layer.name: layer.output for layer in vgg.layers}`; None of other models."""
     outputs = model.argument(1, "outputs") if isinstance(model, Call) and is_call_of(model, "keras.Model") else None
-    if isinstance(outputs, Call) and is_call_of(outputs, "builtins.dict"):
-        pairs = outputs.argument(0)
-        pair = pairs.items[0] if isinstance(pairs, Collection) and len(pairs.items) == 1 else None
-        name, tensor = pair.items if isinstance(pair, Collection) and len(pair.items) == 2 else (None, None)
-    elif isinstance(outputs, Collection) and outputs.kind == "dict" and len(outputs.items) == 1:
-        name, tensor = outputs.keys[0], outputs.items[0]
-    else:
-        return None
+    name, tensor = _only_entry(outputs)
     if not isinstance(name, Attribute) or not isinstance(tensor, Attribute) or tensor.name not in OUTPUTS:
         return None
-    layer = tensor.of
-    is_each = layer is name.of and name.name == "name" and isinstance(layer, Item) and layer.index is None
-    listed = layer.of if is_each and isinstance(layer, Item) else None
+    layer = tensor.of if tensor.of is name.of and name.name == "name" else None
+    listed = layer.of if isinstance(layer, Item) and layer.index is None else None
     network = _single(listed.of) if isinstance(listed, Attribute) and listed.name == "layers" else None
     return network if makes_network(network) else None
+
+
+def _only_entry(mapping: Value | None) -> tuple[Value | None, Value | None]:
+    """The key and the value of `{key: value}`, or of `dict([(key, value)])`, that stand for all of its entries."""
+    if isinstance(mapping, Call) and is_call_of(mapping, "builtins.dict"):
+        pairs = mapping.argument(0)
+        pair = pairs.items[0] if isinstance(pairs, Collection) and len(pairs.items) == 1 else None
+        return (pair.items[0], pair.items[1]) if isinstance(pair, Collection) and len(pair.items) == 2 else (None, None)
+    if isinstance(mapping, Collection) and mapping.kind == "dict" and len(mapping.items) == 1:
+        return mapping.keys[0], mapping.items[0]
+    return None, None
 
 
 def makes_network(value: Value | None) -> bool:

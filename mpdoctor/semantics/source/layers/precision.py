@@ -27,7 +27,7 @@ from mpdoctor.semantics.source.layers.later_inputs import (
 from mpdoctor.semantics.source.layers.layer_dtypes import LayerDtypes, dtype_under, sixteen_bits_of
 from mpdoctor.semantics.source.layers.model_dtypes import LAMBDA, MOST_NESTED, ModelDtypes
 from mpdoctor.semantics.source.layers.model_layers import layer_name
-from mpdoctor.semantics.source.layers.weight_values import is_kept_in_float32, weight_holder, wrapper_around
+from mpdoctor.semantics.source.layers.weight_values import is_kept_in_float32, weight_holder
 from mpdoctor.semantics.source.programs.losses_and_metrics import (
     DATA,
     Roles,
@@ -38,7 +38,6 @@ from mpdoctor.semantics.source.programs.losses_and_metrics import (
 )
 from mpdoctor.semantics.source.programs.running_functions import (
     contexts_of_calls,
-    functions_around,
     runs_as_added_loss,
     surrounding,
 )
@@ -112,7 +111,7 @@ class Precision:
             return self._of_parameter(value, value.function)
         holder = weight_holder(value)
         if holder is not None:
-            return self._of_weight(holder, in_call)
+            return self._layers.of_weight(holder, in_call)
         if not in_call and is_kept_in_float32(self.facts, value):
             return "float32"
         if isinstance(value, Item):
@@ -183,35 +182,6 @@ class Precision:
         dtype = agreed(self.dtype(tensor, call.context) for call, tensor in handed)
         self._models.nested -= 1
         return dtype if dtype in HALF else None
-
-    def _of_weight(self, holder: Value, in_call: bool) -> str | None:
-        own, wrapper = class_of(holder), wrapper_around(holder)
-        dtype = self.of_layer(holder) if isinstance(holder, Call) and own is None else None
-        dtype = sixteen_bits_of(self._layers.policies_of(own)) if own is not None else dtype
-        dtype = self._of_wrapped_layers(wrapper) if wrapper is not None else dtype
-        if in_call and own is None and wrapper is None:
-            return self._read_around(holder, dtype)
-        return dtype if in_call or dtype not in HALF else "float32"
-
-    def _read_around(self, layer: Value, dtype: str | None) -> str | None:
-        """The dtype in which `call()` of the layer around reads the weights of a layer that it makes, which computes in
-        `dtype` itself: Keras 3 casts them to the dtype of the layer around, Keras 2 only where both compute in 16 bits
-        (measured in TensorFlow 2.10, 2.15 and 2.21)."""
-        at = layer.context if isinstance(layer, Call) else None
-        makers = (at.function, *functions_around(self.facts, at)) if at is not None else ()
-        owners = {maker.owner for maker in makers if maker is not None and maker.owner is not None}
-        around = agreed(sixteen_bits_of(self._layers.policies_of(owner)) for owner in owners if owner.is_layer)
-        if around is None or dtype is None:
-            return dtype
-        is_cast = around in HALF and (dtype in HALF or self.facts.keras.is_keras3)
-        return around if is_cast else "float32"
-
-    def _of_wrapped_layers(self, wrapper: ClassFacts) -> str | None:
-        """The dtype in which the layers compute that a wrapper is given; its own where the program makes none."""
-        given = [call.argument(0, "layer") for call in self.facts.makings_of(wrapper)]
-        if not given:
-            return sixteen_bits_of(self._layers.policies_of(wrapper))
-        return agreed(self.of_layer(layer) if isinstance(layer, Call) else None for layer in given)
 
     def _of_meeting(self, met: Sequence[Value], in_call: bool) -> str | None:
         """The dtype of an operation's result: a tensor combined with a 16-bit one is 16-bit too, or the line raises;

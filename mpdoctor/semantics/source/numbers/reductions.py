@@ -11,7 +11,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Attribute, Collection, Item, Known, Value, known, options
 from mpdoctor.semantics.source.function_names import function_named, functions_called
 from mpdoctor.semantics.source.numbers.constants import numbers_from_value
-from mpdoctor.semantics.source.numbers.signs import is_at_most_one
+from mpdoctor.semantics.source.numbers.signs import is_bounded
 from mpdoctor.semantics.source.numbers.value_bounds import bound_of
 from mpdoctor.semantics.source.programs.losses_and_metrics import WITH_LOGITS, is_loss_function, is_loss_object
 
@@ -30,11 +30,6 @@ ONE_BY_ONE = (
 MEETING = {"maximum": slice(2), "minimum": slice(2), "where": slice(1, 3)}  # one by one as well; where numbers stand
 # What these give are some of the numbers that they are given first, or all of several tensors.
 PICKING = ("boolean_mask", "gather", "gather_nd", "top_k", "sort", "concat", "concatenate", "list", "tuple")
-# What these give, or what is subtracted with them in it, cannot make `exp` overflow.
-BOUNDED = (
-    *("tanh", "sigmoid", "softmax", "log_softmax", "log_sigmoid", "logsigmoid", "clip", "clip_by_value", "minimum"),
-    *("sin", "cos", "l2_normalize", "reduce_max", "max", "reduce_min", "min", "reduce_logsumexp", "logsumexp"),
-)
 FEW = (4, 5, 6, 7)  # axes that no batch of pictures has
 DEEPEST = 6  # of computations number by number
 SQUARED = 256  # from this factor on, the square of a value of size 1 is infinite
@@ -219,7 +214,7 @@ def _unbounded(event: Operation | Call, value: Value) -> Iterator[Reduction]:
     """A softmax by hand: the sum of exponentials of values that nothing bounds."""
     for option in options(value):
         inner = _first(option) if isinstance(option, Call) and function_named(option) == "exp" else None
-        if inner is not None and not _is_bounded(inner):
+        if inner is not None and not is_bounded(inner):
             yield Reduction(event, EXPONENTIAL, inner)
 
 
@@ -241,42 +236,6 @@ def _sigmoid(operation: Operation) -> Iterator[Reduction]:
     """exp(x) / (1 + exp(x)), which is NaN where exp is infinite."""
     if any(function_named(o) == "exp" for part in _beside_one(operation.operands[1]) for o in options(part)):
         yield from _unbounded(operation, operation.operands[0])
-
-
-def _is_bounded(value: Value, depth: int = 0) -> bool:
-    """Whether something holds a value down: a maximum subtracted from it, a sign, a bound."""
-    for option in options(value):
-        if _is_negation(option):
-            return True
-        if isinstance(option, Operation) and option.operator == "-":
-            return True  # of something: the maximum, or a distance
-        if isinstance(option, Operation) and option.operator in ("*", "/"):
-            if any(number < 0 for operand in option.operands for number in numbers_from_value(operand)):
-                return True
-            if depth < 6 and any(_is_bounded(operand, depth + 1) for operand in option.operands):
-                return True
-        if function_named(option) in BOUNDED or _is_of_one_sign(option) or is_at_most_one(option):
-            return True
-        if depth < 6 and isinstance(option, Item) and _is_bounded(option.of, depth + 1):
-            return True
-    return False
-
-
-def _is_of_one_sign(value: Value) -> bool:
-    """Whether it is `where(x >= 0, -x, x)`: -|x|, as it is written where `exp` must not overflow."""
-    if not isinstance(value, Call) or function_named(value) != "where":
-        return False
-    choices = [options(choice) for choice in value.arguments(slice(1, 3))]
-    negated = [
-        {id(inner) for option in choice if _is_negation(option) for inner in options(option.parts[0])}
-        for choice in choices
-    ]
-    plain = [{id(option) for option in choice} for choice in choices]
-    return len(choices) == 2 and bool(negated[0] & plain[1] or negated[1] & plain[0])
-
-
-def _is_negation(value: Value) -> bool:
-    return isinstance(value, Operation) and value.operator == "-" and len(value.operands) == 1
 
 
 def _summed(call: Call) -> Value | None:

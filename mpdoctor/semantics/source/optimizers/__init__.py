@@ -1,1 +1,1 @@
-"""Optimizers, the LossScaleOptimizer around them, and gradients from the tape to `apply_gradients()`."""
+"""Optimizers, and the LossScaleOptimizer around them."""

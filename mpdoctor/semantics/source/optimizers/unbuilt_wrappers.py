@@ -48,16 +48,23 @@ def _is_read_after_compile(facts: SourceFacts, read: Read) -> bool:
     of = read.of
     if not isinstance(of, Attribute) or of.name != "optimizer" or len(options(of.of)) != 1:
         return False
-    (model,) = options(of.of)
-    compiled = [c for c in facts.method_calls("compile") if c.receiver is model and c.order < read.order]
-    if not compiled or compiled[-1].context.branches != read.context.branches or compiled[-1].context.run:
-        return False
     if read.context.function is not None and not read.context.callers:
         return False  # a function that is handed on, as to a LambdaCallback, runs at a later time
-    calls = [call for call in _between(facts, compiled[-1], read) if call.method not in LEAVES_MODEL]
+    (model,) = options(of.of)
+    compiled = _last_compile(facts, model, read)
+    if compiled is None or not _is_bare(compiled.argument(0, "optimizer")) or not compile_wraps(facts, compiled):
+        return False
+    calls = [call for call in _between(facts, compiled, read) if call.method not in LEAVES_MODEL]
     touched = (value for call in calls for value in (call.receiver, *call.given) if value is not None)
-    is_new = _is_bare(compiled[-1].argument(0, "optimizer")) and compile_wraps(facts, compiled[-1])
-    return is_new and not any(part is model or class_of(part) is not None for value in touched for part in walk(value))
+    return not any(part is model or class_of(part) is not None for value in touched for part in walk(value))
+
+
+def _last_compile(facts: SourceFacts, model: Value, read: Read) -> Call | None:
+    """The last compile() of a model before this read; None where that is on another path, or walked by itself."""
+    compiled = [call for call in facts.method_calls("compile") if call.receiver is model and call.order < read.order]
+    last = compiled[-1] if compiled else None
+    is_on_path = last is not None and last.context.branches == read.context.branches and not last.context.run
+    return last if is_on_path else None
 
 
 def _is_bare(optimizer: Value | None) -> bool:

@@ -257,8 +257,3 @@ def call_of(facts: SourceFacts, attribute: Location) -> Location | None:
             if written is not None and before is not None and written.span(0, before) == attribute:
                 return place
     return None
-
-
-def holds(outer: Location, inner: Location) -> bool:
-    begins = (outer.line, outer.column) <= (inner.line, inner.column)
-    return begins and (inner.end_line, inner.end_column) <= (outer.end_line, outer.end_column)

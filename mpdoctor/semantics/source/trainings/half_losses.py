@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.location import holds
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.knowledge.wrapper_api import SCALING
 from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.values import Api, Value, known, options
 from mpdoctor.semantics.source.layers.precision import Precision
+from mpdoctor.semantics.source.loops.hand_made_scales import scaled_by_hand
 from mpdoctor.semantics.source.operands.casts import is_cast
-from mpdoctor.semantics.source.optimizers.hand_made_scales import scaled_by_hand
-from mpdoctor.semantics.source.texts.written import holds
 
 REDUCING = ("reduce_mean", "reduce_sum", "mean", "sum", "compute_average_loss")
 OF_ONE_NUMBER = ("sqrt", "negative", "abs")
@@ -29,7 +29,7 @@ def _outermost(parts: list[tuple[Value, str]]) -> Iterator[tuple[Value, str]]:
     summand."""
     places = [part.location for part, _ in parts]
     for part, half in parts:
-        around = (place for place in places if place != part.location and place.path == part.location.path)
+        around = (place for place in places if place != part.location)
         if not any(holds(place, part.location) for place in around):
             yield part, half
 

@@ -9,8 +9,8 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import known, options, walk
 from mpdoctor.semantics.source.layers.model_layers import layers_of
-from mpdoctor.semantics.source.optimizers.gradient_sums import gradients_kept_until
-from mpdoctor.semantics.source.optimizers.gradients import applied_gradients
+from mpdoctor.semantics.source.loops.gradient_sums import gradients_kept_until
+from mpdoctor.semantics.source.loops.gradients import applied_gradients
 from mpdoctor.semantics.source.programs.branches import may_not_run
 from mpdoctor.semantics.source.programs.models import TRAINING, is_model
 

@@ -10,7 +10,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts, Instance
 from mpdoctor.program.values import Collection, Item, Value, known, leaves, options, walk
 from mpdoctor.semantics.source.layers.output_layers import is_functional, layers_behind, output_layers
-from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, target
+from mpdoctor.semantics.source.loops.gradients import is_gradient_call, target
 from mpdoctor.semantics.source.optimizers.wrappers import compiles_of
 from mpdoctor.semantics.source.programs.running_functions import functions_around
 

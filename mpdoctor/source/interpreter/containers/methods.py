@@ -7,6 +7,7 @@ import dataclasses
 
 from mpdoctor.program.events import Call
 from mpdoctor.program.values import MISSING, Attribute, Collection, Known, Unknown, Value, known, options
+from mpdoctor.source.constant_folding import list_of_both
 from mpdoctor.source.interpreter.containers.calls import dict_of
 from mpdoctor.source.interpreter.containers.changes import kept, put_back
 from mpdoctor.source.interpreter.containers.elements import item_of
@@ -158,7 +159,7 @@ def _changed_list(of: Collection, method: str, call: Call, is_certain: bool) -> 
 
 
 def _extended(of: Collection, added: Collection, is_certain: bool) -> Collection:
-    extended = of.followed_by(added)
+    extended = list_of_both(of, added)
     return extended if is_certain else _filled_on(extended, of, added)
 
 
@@ -166,7 +167,7 @@ def _with_appended(of: Collection, value: Value, is_certain: bool) -> Collection
     if not is_certain and not of.items and not of.open:  # each element is made so, as by a comprehension
         return Collection(of.location, of.kind, (value,), open=True, uniform=tells_of_all(value))
     added = Collection(of.location, of.kind, (value,))
-    appended = of.followed_by(added)
+    appended = list_of_both(of, added)
     return appended if is_certain else _filled_on(appended, of, added)
 
 

@@ -7,7 +7,7 @@ import ast
 from mpdoctor.knowledge.python_idioms import is_main_test
 from mpdoctor.program.context import Branch
 from mpdoctor.program.values import MISSING, Known, Unknown, Value
-from mpdoctor.source.existence_checks import guarded_in_arm, is_answer, is_guarding_handler, question_of
+from mpdoctor.source.existence_checks import Question, guarded_in_arm, is_answer, is_guarding_handler, question_of
 from mpdoctor.source.interpreter.conditions import (
     asked_otherwise,
     certain_answer,
@@ -57,15 +57,20 @@ def execute_if(state: State, node: ast.If) -> bool:
         state.scope.names = before
         return False
     state.scope.names = merged_names(ends)
-    if len(ends) == 1:  # what follows is the rest of the other arm
-        (way,) = branches
-        state.frame.otherwise = otherwise | asked_otherwise(node.test, test, way.taken)
-        branch = Branch(way.statement, way.taken, way.test, state.frame.ends_program, way.parts, way.question)
-        guards = guarded_in_arm(outer, branch.taken, question)
-        state.context = state.context.but(**guards, branches=(*outer.branches, branch))
-        if branch.only and len(outer.branches) == len(state.frame.entered.branches) and is_answer(test):
-            state.frame.raises_where_missing = True
+    if len(ends) == 1:
+        state.frame.otherwise = otherwise | asked_otherwise(node.test, test, branches[0].taken)
+        _go_on_in_other_arm(state, branches[0], question, is_answer(test))
     return True
+
+
+def _go_on_in_other_arm(state: State, way: Branch, question: Question, is_answer: bool) -> None:
+    """Count what follows an `if` as the rest of one arm, where the other one leaves the function, loop or program."""
+    outer = state.context
+    branch = Branch(way.statement, way.taken, way.test, state.frame.ends_program, way.parts, way.question)
+    guards = guarded_in_arm(outer, branch.taken, question)
+    state.context = outer.but(**guards, branches=(*outer.branches, branch))
+    if branch.only and len(outer.branches) == len(state.frame.entered.branches) and is_answer:
+        state.frame.raises_where_missing = True
 
 
 def execute_assert(state: State, node: ast.Assert) -> bool:

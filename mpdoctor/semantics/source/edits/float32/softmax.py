@@ -3,6 +3,7 @@ TensorFlow's."""
 
 from __future__ import annotations
 
+from mpdoctor.facts.location import holds
 from mpdoctor.finding import Edit
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
@@ -10,7 +11,7 @@ from mpdoctor.program.values import Value, known, options
 from mpdoctor.semantics.source.edits.expressions import replaced
 from mpdoctor.semantics.source.edits.names import advice_in_names_of, name_of
 from mpdoctor.semantics.source.function_names import function_named
-from mpdoctor.semantics.source.texts.written import argument_at, argument_text, holds, text_of
+from mpdoctor.semantics.source.texts.written import argument_at, argument_text, text_of
 
 FUNCTION = "tf.nn.softmax"
 SOFTPLUS = "tf.nn.softplus"

@@ -10,7 +10,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, replaced
 from mpdoctor.semantics.source.edits.statements import line_behind, statement_at, without_statement
-from mpdoctor.semantics.source.optimizers.clipping import limit_arguments
+from mpdoctor.semantics.source.loops.clipping import limit_arguments
 from mpdoctor.semantics.source.texts.syntax_trees import called, tree_of
 from mpdoctor.semantics.source.texts.written import argument_text, callee_text, written_at
 

@@ -10,7 +10,7 @@ from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.statements import line_behind, without_statement
-from mpdoctor.semantics.source.optimizers.gradients import UNSCALING
+from mpdoctor.semantics.source.loops.gradients import UNSCALING
 from mpdoctor.semantics.source.texts.syntax_trees import called, location_of, tree_of
 
 

@@ -16,7 +16,7 @@ from mpdoctor.semantics.source.edits.expressions import put_around, replaced
 from mpdoctor.semantics.source.edits.loops.under_tapes import behind_last_under_tape, reads_what_comes_later
 from mpdoctor.semantics.source.edits.names import keras_name, tensorflow
 from mpdoctor.semantics.source.edits.statements import line_behind, passed_on, statement_at
-from mpdoctor.semantics.source.optimizers.gradients import UNSCALING, is_tape, is_without_tape, target
+from mpdoctor.semantics.source.loops.gradients import UNSCALING, is_tape, is_without_tape, target
 from mpdoctor.semantics.source.texts.syntax_trees import called
 from mpdoctor.semantics.source.texts.written import argument_at, callee_text, expression_written, text_of
 from mpdoctor.semantics.wording import receiver_text

@@ -16,8 +16,8 @@ from mpdoctor.semantics.source.edits.expressions import dtype_named_instead, put
 from mpdoctor.semantics.source.edits.loops.clipped import without_clipping
 from mpdoctor.semantics.source.edits.names import keras_ops, tensorflow
 from mpdoctor.semantics.source.edits.statements import passed_on
-from mpdoctor.semantics.source.optimizers.clipping import ARGUMENT
-from mpdoctor.semantics.source.optimizers.gradients import UNSCALING
+from mpdoctor.semantics.source.loops.clipping import ARGUMENT
+from mpdoctor.semantics.source.loops.gradients import UNSCALING
 from mpdoctor.semantics.source.texts.syntax_trees import called, location_of, tree_of
 
 WRAPPER, INNER = "LossScaleOptimizer", ("inner_optimizer", "optimizer")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT
-from mpdoctor.facts.location import Location
+from mpdoctor.facts.location import Location, holds
 from mpdoctor.finding import Edit
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.result_dtypes import MADE_IN_16_BITS
@@ -19,7 +19,7 @@ from mpdoctor.program.values import Api, Attribute, Item, Value, known
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, with_keyword
 from mpdoctor.semantics.source.operands.casts import is_cast
 from mpdoctor.semantics.source.texts.syntax_trees import location_of, tree_of
-from mpdoctor.semantics.source.texts.written import callee_text, holds
+from mpdoctor.semantics.source.texts.written import callee_text
 
 # Of a whole number up to 65504 the root in float16 is within 0.0011 of float32's, and that in bfloat16 within 0.0078;
 # up to 1024 that in float16 is float32's, rounded (TensorFlow 2.10, 2.15 and 2.21; in 2.4 the square root).

@@ -12,7 +12,7 @@ from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Attribute, Item, Value, agreed, is_api, known, options, walk
-from mpdoctor.semantics.source.optimizers.loss_scale_signs import may_be_scaled
+from mpdoctor.semantics.source.loops.loss_scale_signs import may_be_scaled
 from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, wrapped
 from mpdoctor.semantics.source.programs.attribute_access import same_object
 from mpdoctor.semantics.source.programs.branches import exclude_each_other, may_not_run

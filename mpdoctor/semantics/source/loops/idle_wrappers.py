@@ -12,9 +12,9 @@ from mpdoctor.program.events import Call, Read
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Value, is_api, known, options, walk
+from mpdoctor.semantics.source.loops.float16_layers import may_give_float16, policy_without_float16
+from mpdoctor.semantics.source.loops.gradients import applied_gradients
 from mpdoctor.semantics.source.optimizers.bare_optimizers import is_left_bare
-from mpdoctor.semantics.source.optimizers.float16_layers import may_give_float16, policy_without_float16
-from mpdoctor.semantics.source.optimizers.gradients import applied_gradients
 from mpdoctor.semantics.source.optimizers.wrappers import policies_of_model, wrapper_calls
 from mpdoctor.semantics.source.programs.models import is_model
 from mpdoctor.semantics.source.programs.running_functions import functions_around

@@ -12,8 +12,8 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Attribute, Either, Value, is_api, known, options
-from mpdoctor.semantics.source.optimizers.clipping import CLIPPING, limits
-from mpdoctor.semantics.source.optimizers.gradients import (
+from mpdoctor.semantics.source.loops.clipping import CLIPPING, limits
+from mpdoctor.semantics.source.loops.gradients import (
     applied_gradients,
     calls_on_the_way,
     given_to,
@@ -21,9 +21,9 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     unscales,
     until_gradients,
 )
-from mpdoctor.semantics.source.optimizers.loss_scale_signs import is_scaled_by
-from mpdoctor.semantics.source.optimizers.resized_gradients import unscaled_on_the_way
-from mpdoctor.semantics.source.optimizers.scaling import (
+from mpdoctor.semantics.source.loops.loss_scale_signs import is_scaled_by
+from mpdoctor.semantics.source.loops.resized_gradients import unscaled_on_the_way
+from mpdoctor.semantics.source.loops.scaling import (
     applied_by_its_scaler,
     is_of_scaled_loss,
     products_with_scale,

@@ -13,8 +13,8 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, walk
 from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING
-from mpdoctor.semantics.source.optimizers.clipping import is_divided_by_its_size
-from mpdoctor.semantics.source.optimizers.gradients import (
+from mpdoctor.semantics.source.loops.clipping import is_divided_by_its_size
+from mpdoctor.semantics.source.loops.gradients import (
     TRANSPARENT_ROOTS,
     UNSCALING,
     given_to,
@@ -22,7 +22,7 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     unscales,
     until_gradients,
 )
-from mpdoctor.semantics.source.optimizers.scaling import divided_by_scale, is_of_scaled_loss
+from mpdoctor.semantics.source.loops.scaling import divided_by_scale, is_of_scaled_loss
 from mpdoctor.semantics.source.programs.attribute_access import same_object
 
 # Functions whose result does not change when their argument is multiplied by a number.

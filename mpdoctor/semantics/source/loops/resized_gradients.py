@@ -11,7 +11,7 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, Parameter
 from mpdoctor.program.values import Api, Attribute, Earlier, Known, Unknown, Value, is_api, known, options, walk
-from mpdoctor.semantics.source.optimizers.gradients import (
+from mpdoctor.semantics.source.loops.gradients import (
     KEEPING_NUMBERS,
     TRANSPARENT_ROOTS,
     UNSCALING,
@@ -19,7 +19,7 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     is_gradient_call,
     until_gradients,
 )
-from mpdoctor.semantics.source.optimizers.scaling import divided_by_scale, is_reciprocal, is_scale, wrapper_of_scale
+from mpdoctor.semantics.source.loops.scaling import divided_by_scale, is_reciprocal, is_scale, wrapper_of_scale
 from mpdoctor.semantics.source.programs.attribute_access import same_object
 from mpdoctor.semantics.source.programs.branches import may_not_run
 

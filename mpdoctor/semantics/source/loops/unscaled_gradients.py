@@ -10,18 +10,18 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
 from mpdoctor.program.values import options, walk
 from mpdoctor.semantics.source.layers.model_layers import layer_name, layers_of
-from mpdoctor.semantics.source.optimizers.bare_optimizers import is_left_bare
-from mpdoctor.semantics.source.optimizers.float16_layers import applied_in_float16, is_assumed_float16, is_float16
-from mpdoctor.semantics.source.optimizers.functional_gradients import stateless_steps
-from mpdoctor.semantics.source.optimizers.gradients import (
+from mpdoctor.semantics.source.loops.float16_layers import applied_in_float16, is_assumed_float16, is_float16
+from mpdoctor.semantics.source.loops.functional_gradients import stateless_steps
+from mpdoctor.semantics.source.loops.gradients import (
     is_taken_in_the_other_arm,
     is_wrapped_on_a_path,
     sources,
     target,
 )
-from mpdoctor.semantics.source.optimizers.loss_scale_signs import may_be_scaled, may_be_scaled_in
-from mpdoctor.semantics.source.optimizers.resized_gradients import unscaled_on_the_way
-from mpdoctor.semantics.source.optimizers.updates_by_hand import updates_by_hand
+from mpdoctor.semantics.source.loops.loss_scale_signs import may_be_scaled, may_be_scaled_in
+from mpdoctor.semantics.source.loops.resized_gradients import unscaled_on_the_way
+from mpdoctor.semantics.source.loops.updates_by_hand import updates_by_hand
+from mpdoctor.semantics.source.optimizers.bare_optimizers import is_left_bare
 from mpdoctor.semantics.source.programs.models import is_model
 
 

@@ -13,14 +13,14 @@ from mpdoctor.program.memoize import asked_once
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, is_api, known, leaves, options, walk
-from mpdoctor.semantics.source.optimizers.gradients import (
+from mpdoctor.semantics.source.loops.gradients import (
     factor_of,
     optimizer_scales,
     target,
     unscales,
     until_gradients,
 )
-from mpdoctor.semantics.source.optimizers.loss_scale_signs import is_scaled_by, may_be_scaled_in
+from mpdoctor.semantics.source.loops.loss_scale_signs import is_scaled_by, may_be_scaled_in
 from mpdoctor.semantics.source.optimizers.wrappers import wrapped, wrapper_calls
 from mpdoctor.semantics.source.programs.attribute_access import same_object
 from mpdoctor.semantics.source.programs.branches import exclude_each_other, may_not_run

@@ -8,7 +8,7 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Collection, Item, Value, known, options, walk
 from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING
-from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, lists_weights, sources, until_gradients
+from mpdoctor.semantics.source.loops.gradients import is_gradient_call, lists_weights, sources, until_gradients
 from mpdoctor.semantics.source.programs.attribute_access import same_object
 from mpdoctor.semantics.source.programs.branches import may_not_run
 

@@ -1,4 +1,4 @@
-"""The loss that a loop has scaled: the call that scaled a value, and the gradients that are taken of it."""
+"""The loss that a loop has scaled, or may have: the call that scaled it, and the gradients that are taken of it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from collections.abc import Iterator
 
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import is_call_of
-from mpdoctor.program.values import Api, Attribute, Collection, Earlier, Known, Value, known, options
-from mpdoctor.semantics.source.optimizers.gradients import target
-from mpdoctor.semantics.source.optimizers.scaling import FEWEST, PASSING_ON, divided_by_scale
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.user_definitions import Parameter
+from mpdoctor.program.values import Api, Attribute, Collection, Earlier, Known, Unknown, Value, known, options, walk
+from mpdoctor.semantics.source.loops.gradients import target
+from mpdoctor.semantics.source.loops.loss_scale_signs import may_be_scaled_in
+from mpdoctor.semantics.source.loops.scaling import FEWEST, PASSING_ON, divided_by_scale
+from mpdoctor.semantics.source.programs.attribute_access import same_object
 
 MOST_TARGETS = 40
 AVERAGING = ("reduce_mean", "mean", "reduce_sum", "sum")
@@ -119,3 +123,25 @@ def _averaged(value: Value) -> Value | None:
         return None
     losses = [operand for operand in value.operands if isinstance(operand, Call)]
     return losses[0] if len(losses) == 1 else None
+
+
+def may_be_scaled(facts: SourceFacts, apply: Call, gradient: Call) -> bool:
+    """Whether the loss of these gradients may be scaled before the optimizer applies them: as the source shows it, or
+    where that does not, through `output_gradients` of the tape that are given from outside, or in code that was given
+    the optimizer and is not followed."""
+    loss, factors = target(gradient), gradient.argument(2, "output_gradients")
+    if may_be_scaled_in(facts, loss):
+        return True
+    if factors is not None and (may_be_scaled_in(facts, factors) or any(map(_is_from_outside, walk(factors)))):
+        return True
+    return is_given_optimizer(apply, loss)
+
+
+def is_given_optimizer(apply: Call, loss: Value | None) -> bool:
+    """Whether a call that a loss is made of is given the optimizer that applies its gradients."""
+    given = (value for call in walk(loss) if isinstance(call, Call) for value in call.given)
+    return apply.receiver is not None and any(same_object(value, apply.receiver) for value in given)
+
+
+def _is_from_outside(value: Value) -> bool:
+    return isinstance(value, Parameter) or type(value) is Unknown

@@ -8,8 +8,8 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.memoize import asked_once
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Attribute, Collection, Item, Known, Value, is_api, known, options
-from mpdoctor.semantics.source.optimizers.gradients import KEEPING_NUMBERS, is_gradient_call, until_gradients
-from mpdoctor.semantics.source.optimizers.scaling import DIVIDING, DIVIDING_OPS, MULTIPLYING
+from mpdoctor.semantics.source.loops.gradients import KEEPING_NUMBERS, is_gradient_call, until_gradients
+from mpdoctor.semantics.source.loops.scaling import DIVIDING, DIVIDING_OPS, MULTIPLYING
 
 # Function → the positions of the limits, and their names.
 CLIPPING: dict[str, tuple[tuple[int, str], ...]] = {

@@ -11,18 +11,18 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Value, agreed, is_api, known, options
-from mpdoctor.semantics.source.optimizers.float16_layers import applied_in_float16
-from mpdoctor.semantics.source.optimizers.gradients import (
+from mpdoctor.semantics.source.loops.float16_layers import applied_in_float16
+from mpdoctor.semantics.source.loops.gradients import (
     applied_gradients,
     optimizer_scales,
     sources,
     target,
     until_gradients,
 )
-from mpdoctor.semantics.source.optimizers.loss_scale_signs import is_scaled_by, may_be_scaled_in, scale_by_hand
-from mpdoctor.semantics.source.optimizers.resized_gradients import unscaled_on_the_way
-from mpdoctor.semantics.source.optimizers.scaling import MULTIPLYING, is_scale
-from mpdoctor.semantics.source.optimizers.updates_by_hand import rate_by_hand, updates_by_hand
+from mpdoctor.semantics.source.loops.loss_scale_signs import is_scaled_by, may_be_scaled_in, scale_by_hand
+from mpdoctor.semantics.source.loops.resized_gradients import unscaled_on_the_way
+from mpdoctor.semantics.source.loops.scaling import MULTIPLYING, is_scale
+from mpdoctor.semantics.source.loops.updates_by_hand import rate_by_hand, updates_by_hand
 from mpdoctor.semantics.source.programs.running_functions import functions_around
 from mpdoctor.semantics.wording import expression_at, text_at
 

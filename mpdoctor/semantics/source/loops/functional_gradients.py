@@ -10,8 +10,8 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
 from mpdoctor.program.values import Attribute, Collection, Item, Value, is_api, known, options
-from mpdoctor.semantics.source.optimizers.gradients import given_to, until_gradients
-from mpdoctor.semantics.source.optimizers.resized_gradients import unscaled_on_the_way
+from mpdoctor.semantics.source.loops.gradients import given_to, until_gradients
+from mpdoctor.semantics.source.loops.resized_gradients import unscaled_on_the_way
 
 STATELESS_APPLY = "stateless_apply"
 GRAD, VALUE_AND_GRAD = "jax.grad", "jax.value_and_grad"

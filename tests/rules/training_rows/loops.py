@@ -1,0 +1,287 @@
+"""Trainings in which the loss or its gradients are scaled wrongly, and what is said of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from samples import layer, model
+from training_facts import KERAS2, SILENT, TWICE, depends, inner, replicas, step_of_library
+
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.training import (
+    StepFacts,
+)
+from training_rows import Row
+
+ROWS: list[Row] = [
+    ("MP306", "two-wrappers", depends(-1, **TWICE, wrappers=2), ("2 LossScaleOptimizers", "32768 times too small")),
+    ("MP306", "one", depends(-1, **TWICE), SILENT),
+    ("MP306", "two-that-do-no-harm", depends(0, **TWICE, wrappers=2), SILENT),
+    (
+        "MP315",
+        "the-second-replica-alone",
+        {**replicas(1), "weights_finite": False},
+        ("step 3", "on replica 1 were inf or NaN", "replica 0 were not", "now hold inf or NaN", "mixed_bfloat16"),
+    ),
+    ("MP315", "two-of-three", replicas(1, 2), ("on replica 1 and 2",)),
+    ("MP315", "the-first-replica", replicas(0, 1, applied=False), SILENT),
+    ("MP315", "skipped", replicas(1, applied=False), SILENT),
+    ("MP315", "a-fixed-scale", {**replicas(1), "dynamic": False}, SILENT),
+    ("MP315", "all-finite", {"replicas": 2}, SILENT),
+    (
+        "MP401",
+        "keras3-divided-by-a-scale-it-never-saw",
+        depends(-1, -1),
+        ("never scaled", "32768 times too small", "scale_loss(loss)"),
+    ),
+    (
+        "MP401",
+        "keras2-unscaled-only",
+        depends(-1, keras=KERAS2, unscaled=True),
+        ("32768 times too small", "get_scaled_loss"),
+    ),
+    (
+        "MP401",
+        "keras2-neither",
+        depends(0, 0, keras=KERAS2, unscaled=False),
+        ("although a LossScaleOptimizer", "3e-08", "get_scaled_loss"),
+    ),
+    (
+        "MP401",
+        "keras2-neither-in-a-librarys-step",
+        step_of_library(0, 0, keras=KERAS2, unscaled=False),
+        (
+            "`Sequential.train_step`, which takes them, is not your code",
+            "mixed_bfloat16",
+            "self.optimizer.get_scaled_loss",
+        ),
+    ),
+    (
+        "MP401",
+        "keras3-in-a-librarys-step",
+        step_of_library(-1, -1),
+        (
+            "is not your code",
+            "Or override `train_step` in a class of your own",
+            "`scaled_loss = self.optimizer.scale_loss(loss)`",
+        ),
+    ),
+    (
+        "MP401",
+        "keras2-scaled-and-unscaled-by-another",
+        depends(0, 0, keras=KERAS2, scaled=True, unscaled=True, loss=0.0, scaled_by_another=True),
+        SILENT,
+    ),
+    (
+        "MP401",
+        "keras3-scaled-by-another",
+        depends(-1, scaled=True, loss=0.0, scaled_by_another=True),
+        SILENT,
+    ),
+    ("MP401", "keras3-right", depends(0, 0, scaled=True), SILENT),
+    ("MP401", "keras3-right-and-nothing-called", depends(0, 0), SILENT),
+    ("MP401", "keras3-twice-unscaled-but-scaled", depends(-1, scaled=True), SILENT),
+    ("MP401", "keras2-scaled-by-hand", depends(1, keras=KERAS2), SILENT),
+    ("MP401", "half-an-exponent", depends(-0.5), SILENT),
+    ("MP401", "not-compared", {}, SILENT),
+    ("MP401", "times-a-scale-of-one-moment", depends(-1, loss=0.0, multiplied_by=(32768.0,)), SILENT),
+    ("MP401", "times-another-number", depends(-1, loss=0.0, multiplied_by=(8.0,)), ("never scaled",)),
+    ("MP401", "times-and-divided", depends(0, keras=KERAS2, loss=0.0, multiplied_by=(96.0,), divided_by=96.0), SILENT),
+    ("MP401", "one-of-two-models", depends(-1, scaled=True, loss=0.0), ("never scaled", "32768 times")),
+    ("MP401", "scaled-by-hand", depends(-1, loss=1.0), SILENT),
+    (
+        "MP401",
+        "keras2-neither-in-bfloat16",
+        {
+            **depends(0, keras=KERAS2, unscaled=False),
+            "model": dataclasses.replace(model(layer("dense", policy="mixed_bfloat16")), keras=KERAS2),
+        },
+        SILENT,
+    ),
+    (
+        "MP402",
+        "keras2-not-unscaled",
+        depends(1, 1, keras=KERAS2, scaled=True, unscaled=False),
+        ("32768 times too large", "get_unscaled_gradients"),
+    ),
+    ("MP402", "keras2-unscaled-as-well", depends(1, keras=KERAS2, scaled=True, unscaled=True), SILENT),
+    ("MP402", "keras2-never-scaled", depends(1, keras=KERAS2, scaled=False, unscaled=False), SILENT),
+    ("MP402", "keras2-right", depends(0, keras=KERAS2, scaled=True, unscaled=True), SILENT),
+    ("MP402", "keras3-has-no-such-call", depends(1, scaled=True), SILENT),
+    ("MP402", "divided-by-a-scale", depends(1, keras=KERAS2, **TWICE, divided_by=32768.0), SILENT),
+    ("MP402", "divided-by-the-replicas", depends(1, keras=KERAS2, **TWICE, divided_by=2.0), ("without unscaling",)),
+    ("MP402", "times-and-divided", depends(0, keras=KERAS2, loss=0.0, multiplied_by=(96.0,), divided_by=96.0), SILENT),
+    (
+        "MP402",
+        "times-a-scale-and-not-divided",
+        depends(0, keras=KERAS2, loss=0.0, multiplied_by=(32768.0,)),
+        ("multiplies the loss by 32768", "32768 times too large", "get_scaled_loss", "get_unscaled_gradients"),
+    ),
+    (
+        "MP403",
+        "keras3-by-a-scale-of-one-moment",
+        depends(0, **TWICE, on_the_way="changed", divided_by=32768.0),
+        ("by 32768, a loss scale", "32768 times too small", "Delete the division"),
+    ),
+    ("MP403", "keras2-by-a-scale-of-one-moment", depends(0, keras=KERAS2, **TWICE, divided_by=32768.0), SILENT),
+    ("MP403", "keras3-by-the-micro-batches", depends(0, **TWICE, on_the_way="changed", divided_by=4.0), SILENT),
+    ("MP403", "keras3-not-scaled", depends(0, loss=0.0, divided_by=32768.0), SILENT),
+    (
+        "MP403",
+        "keras3-by-hand",
+        depends(-1, **TWICE, on_the_way="divided"),
+        ("by the training code and again by the optimizer", "32768 times too small", "Delete the division"),
+    ),
+    (
+        "MP403",
+        "keras2-called-twice",
+        depends(-1, keras=KERAS2, unscaled=True, **TWICE, unscaled_calls=2),
+        ("2 times in one step", "get_unscaled_gradients"),
+    ),
+    (
+        "MP403",
+        "keras2-by-hand-as-well",
+        depends(-1, keras=KERAS2, unscaled=True, **TWICE, unscaled_calls=1, on_the_way="divided"),
+        ("again by `get_unscaled_gradients`",),
+    ),
+    ("MP403", "keras2-by-hand-alone-is-right", depends(0, keras=KERAS2, **TWICE, on_the_way="divided"), SILENT),
+    ("MP403", "never-scaled", depends(-1, loss=0.0, on_the_way="divided"), SILENT),
+    ("MP403", "two-wrappers", depends(-1, **TWICE, wrappers=2), SILENT),
+    ("MP403", "clipped", depends(-1, **TWICE, on_the_way="changed"), SILENT),
+    (
+        "MP405",
+        "keras3",
+        depends(-0.9, -1, -1, **TWICE, on_the_way="changed"),
+        ("still multiplied by the loss scale", "a factor of 64", "global_clipnorm"),
+    ),
+    (
+        "MP405",
+        "keras2",
+        depends(-1, keras=KERAS2, **TWICE, unscaled_calls=1, on_the_way="changed"),
+        ("Clip after `get_unscaled_gradients`",),
+    ),
+    ("MP405", "clipped-after-unscaling", depends(0, keras=KERAS2, **TWICE, on_the_way="changed"), SILENT),
+    ("MP405", "divided", depends(-1, **TWICE, on_the_way="divided"), SILENT),
+    ("MP405", "averaged-over-micro-batches", depends(0.01, **TWICE, on_the_way="changed"), SILENT),
+    (
+        "MP408",
+        "was-inf",
+        depends(0, loss_dtype="float16", loss_too_large=3.1, scaled_at=Location("train.py", 26)),
+        ("float16", "it was 3.1, times 1024", "32768", "tf.cast(predictions, tf.float32)"),
+    ),
+    (
+        "MP408",
+        "not-yet",
+        depends(0, keras=KERAS2, loss_dtype="float16", scaled_at=Location("train.py", 26)),
+        ("multiplied by the loss scale of 32768 it is inf from 2.0 on, and the scale can never grow past 32768",),
+    ),
+    (
+        "MP408",
+        "never-in-keras-3",
+        depends(0, loss_dtype="float16", scaled_at=Location("train.py", 26)),
+        ("This loss is float16: the scale can never grow past 32768",),
+    ),
+    ("MP408", "scaled-by-keras", depends(0, loss_dtype="float16"), SILENT),
+    ("MP408", "float32", depends(0, loss_dtype="float32", scaled_at=Location("train.py", 26)), SILENT),
+    ("MP413", "zeros", inner(96), ("96 zeros among the 512 numbers", "Scale its target inside the inner tape")),
+    ("MP413", "not-finite", inner(0, math.inf), ("is inf or NaN, and not so in float32",)),
+    ("MP413", "a-few-zeros", inner(3), SILENT),
+    ("MP413", "far-from-float32", inner(0, 0.3), SILENT),
+    ("MP413", "none", {}, SILENT),
+    (
+        "MP912",
+        "shrinks",
+        depends(-1, -1, 0),
+        ("32768 times too small", "scales 16 and 1024", "differ by a factor of 64", "once"),
+    ),
+    (
+        "MP912",
+        "scaled-in-two-lines",
+        depends(1, scaled=True, loss=2.0, scaled_before_at=Location("train.py", 9), scaled_at=Location("train.py", 14)),
+        ("scaled twice, in line 9 and again in line 14: scale it once",),
+    ),
+    (
+        "MP912",
+        "scaled-in-two-files",
+        depends(1, scaled=True, loss=2.0, scaled_before_at=Location("loss.py", 9), scaled_at=Location("train.py", 14)),
+        ("in loss.py, line 9, and again in train.py, line 14",),
+    ),
+    (
+        "MP912",
+        "scaled-by-another",
+        depends(-1, scaled=True, loss=0.0, scaled_by_another=True),
+        ("scaled by another optimizer", "the ratio of the two loss scales", "`optimizer.scale_loss(loss)`"),
+    ),
+    (
+        "MP912",
+        "applied-with-the-scale-of-another",
+        {**depends(1, scaled=True, loss=1.0, scaled_by_another=True), "initial_scale": None},
+        ("Adam applies gradients of a loss that another optimizer scaled", "at the loss scale 1024", "of its own"),
+    ),
+    (
+        "MP912",
+        "divided-by-a-number-that-stands-for-the-scale-of-another",
+        {
+            **depends(1, scaled=True, loss=1.0, scaled_by_another=True, divided_on_the_way=True),
+            "initial_scale": None,
+        },
+        SILENT,
+    ),
+    (
+        "MP912",
+        "applied-past-its-wrapper",
+        depends(1, scaled=True, loss=1.0, scaled_by_another=True, scaled_by_its_wrapper=True),
+        ("that the LossScaleOptimizer around it scaled", "Apply the gradients with the LossScaleOptimizer"),
+    ),
+    (
+        "MP912",
+        "grows",
+        depends(1, 1, keras=KERAS2),
+        ("32768 times too large", "a factor of 64", "get_unscaled_gradients"),
+    ),
+    (
+        "MP912",
+        "divided-by-a-scale-of-one-moment",
+        {
+            **depends(1, 1, keras=KERAS2, **TWICE, on_the_way="changed", divided_by=32767.9),
+            "steps": tuple(StepFacts(scale, True) for scale in (32768.0, 512.0)),
+        },
+        ("by 32768 at every loss scale: at 512, the scale of step 2,", "64 times too small", "in force"),
+    ),
+    (
+        "MP912",
+        "divided-by-a-scale-that-never-changed",
+        depends(1, keras=KERAS2, **TWICE, on_the_way="changed", divided_by=32768.0),
+        ("at 16384 every applied gradient is 2 times too small",),
+    ),
+    ("MP912", "divided-by-the-replicas", depends(1, keras=KERAS2, divided_by=2.0), ("32768 times too large",)),
+    (
+        "MP912",
+        "times-a-scale-of-one-moment",
+        {
+            **depends(-1, loss=0.0, multiplied_by=(4.0, 32768.0)),
+            "steps": tuple(StepFacts(scale, True) for scale in (32768.0, 65536.0)),
+        },
+        ("multiplies the loss by 32768 at every loss scale: at 65536, the scale of step 2,", "2 times too small"),
+    ),
+    (
+        "MP912",
+        "times-a-scale-that-never-changed",
+        depends(-1, loss=0.0, multiplied_by=(32768.0,)),
+        ("at 16384 every applied gradient is 2 times too large", "optimizer.scale_loss(loss)"),
+    ),
+    (
+        "MP912",
+        "times-a-fixed-scale",
+        {**depends(-1, keras=KERAS2, loss=0.0, multiplied_by=(32768.0,)), "dynamic": False},
+        SILENT,
+    ),
+    ("MP912", "twice", depends(-2), ("applied gradients shrink", "1.0737e+09 times too small", "a factor of 4.1e+03")),
+    ("MP912", "a-part", depends(-0.51), ("A part of the applied gradients shrinks", "16 and 1024 differ, and")),
+    ("MP912", "a-part-too-large", depends(0.6), ("A part of the applied gradients grows", "16 and 1024 differ, and")),
+    ("MP912", "half", depends(0.5), SILENT),
+    ("MP912", "one-variable-of-three", depends(-1, 0, 0.01), SILENT),
+    ("MP912", "no-variable", depends(), SILENT),
+    ("MP912", "not-compared", {}, SILENT),
+]
