@@ -46,6 +46,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp701/clean_resumed_to_predict mp701/flagged_resumed_by_a_table
     """,
     "in_helpers": """
+        mp502/clean_step_of_an_optimizer
         mp201/clean_behind_a_loop_over_policies
         mp310/clean_asked_of_the_settings mp506/flagged_own_model
         mp201/flagged_last_round_of_sizes
