@@ -36,7 +36,13 @@ class LiveLayers:
             return
         for path, place in zip(remedy.layers, remedy.locations, strict=True):
             proposal = self._in_float32(code, path, place, path in remedy.with_parts)
-            yield replace(proposal, needed=path in remedy.needed)
+            alone = "" if path in remedy.with_parts else self._own_class_of(path)
+            yield replace(proposal, needed=path in remedy.needed, own_code_of=alone)
+
+    def _own_class_of(self, path: str) -> str:
+        """The class of the program's own that a live layer is of; "" for Keras' own."""
+        layer = self.layers.get(path)
+        return layer.class_name if layer is not None and layer.own_class else ""
 
     def outputs_in_float32(self, code: str) -> Iterator[Proposal]:
         """float32 for each half-precision layer whose output the loss is computed of. Raises NoPlace."""

@@ -20,6 +20,7 @@ from mpdoctor.mending.live_layers import LiveLayers, SourceAt
 from mpdoctor.mending.seen_defects import (
     OF_RETURNED,
     cast_by_name_in_float32,
+    kept_in_float32,
     mixed_operands_cast,
     numpy_given_float32,
     operation_kept_from_zero,
@@ -81,6 +82,7 @@ def proposals_from_diagnosis(diagnosis: Diagnosis, sources: Sources, has_own_wra
         yield returned_value_cast(finding, making)
         yield mixed_operands_cast(finding, making.source_at)
         yield numpy_given_float32(finding, making.source_at)
+        yield kept_in_float32(finding, making.source_at)
         yield chain(
             cast_by_name_in_float32(finding, diagnosis, making.source_at),
             operation_kept_from_zero(finding, diagnosis, making.source_at),

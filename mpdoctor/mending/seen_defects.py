@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.model import OptimizerFacts
@@ -12,6 +13,7 @@ from mpdoctor.mending.answers import Answer
 from mpdoctor.mending.draft import Proposal
 from mpdoctor.mending.live_layers import LiveLayers, SourceAt
 from mpdoctor.semantics.live.broken_operations import BELOW_ZERO
+from mpdoctor.semantics.source.edits.kept_dtypes import average_in_float32, class_kept_in_float32
 from mpdoctor.semantics.source.edits.loops.seen_defects import (
     cast_where_they_met,
     clipped_inside,
@@ -28,6 +30,9 @@ from mpdoctor.semantics.source.edits.own_calls import cast_back
 OF_TRAINING_CODE = ("MP505", "MP901")
 # What ended the program is told in the words of what raised it.
 OF_ERRORS = ("MP002", "MP901")
+# What a variable keeps over many steps; where an optimizer divides by it, float32 has the epsilon as well.
+OF_AVERAGES, OF_EPSILONS = ("MP220",), ("MP502",)
+OWN_OPTIMIZER = "own_optimizer"  # in the evidence: the class whose step divides
 # A layer's result, which stays float32 wherever its layer computes in float32.
 OF_RETURNED = ("MP218",)
 
@@ -92,6 +97,23 @@ def numpy_given_float32(finding: Finding, source_at: SourceAt) -> Iterator[Answe
     if titled_edits is not None:
         title, edits = titled_edits
         yield Answer(finding, (Proposal(title, safe=True, code=finding.code, edits=edits),))  # the line raised before
+
+
+def kept_in_float32(finding: Finding, source_at: SourceAt) -> Iterator[Answer]:
+    """float32 for a moving average, or for all that its class names in 16 bits; the latter for what an optimizer of
+    the program's divides by, too."""
+    place = finding.location
+    facts = source_at(place.path) if place is not None and finding.code in OF_AVERAGES + OF_EPSILONS else None
+    if facts is None or place is None:
+        return
+    if finding.code in OF_AVERAGES:
+        for made in (seen for seen in finding.also_seen if seen.code == finding.code):
+            made_in = source_at(made.path) if made.path else None
+            if made_in is not None and made.line is not None:
+                yield from _answer(finding, average_in_float32(facts, place, made_in, made.line))
+        yield from (replace(one, is_last=True) for one in _answer(finding, class_kept_in_float32(facts, place)))
+    elif finding.evidence.get(OWN_OPTIMIZER):
+        yield from _answer(finding, class_kept_in_float32(facts, place))
 
 
 def cast_by_name_in_float32(finding: Finding, diagnosis: Diagnosis, source_at: SourceAt) -> Iterator[Answer]:

@@ -63,3 +63,29 @@ def test_a_loss_scale_that_was_read_is_told_from_none(
     assert (None if seen is None else round(seen.median, 1)) == exponent
     assert fixed_factor(training) == constant
     assert any("is handed" in reason for _, reason in training.not_looked) is (exponent is None)
+
+
+TWO_MODELS = """\
+models = [dense_model(), dense_model()]
+optimizers = [wrapped(K.optimizers.SGD(0.01)) for _ in models]
+for model, optimizer in zip(models, optimizers):
+    optimizer.build(model.trainable_variables)
+
+@tf.function
+def step(x, y):
+    with tf.GradientTape(persistent=True) as tape:
+        losses = [tf.reduce_mean(tf.square(y - model(x))) for model in models]
+    for loss, model, optimizer in zip(losses, models, optimizers):
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+
+for batch in tf.data.Dataset.from_tensor_slices((x, y)).batch(16).repeat(5):
+    step(*batch)
+"""
+
+
+@pytest.mark.slow
+@needs_keras("3")
+def test_the_growth_of_another_optimizers_scale_is_no_factor_of_the_loss(tmp_path: Path) -> None:
+    trainings = examined(script_from_text(tmp_path / "train.py", TWO_MODELS), "3", steps=8).trainings
+    assert [fixed_factor(training) for training in trainings] == [None, None]

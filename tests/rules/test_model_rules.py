@@ -78,6 +78,12 @@ def fed(largest: float | None, *layers: LayerFacts, **more: Any) -> ModelFacts:
     return trained(layer("input", class_name="InputLayer", floating=False, variables=()), *layers, data=data, **more)
 
 
+def labelled(largest: float, head: LayerFacts | None = None, **more: Any) -> ModelFacts:
+    data = (ArrayFacts("labels", "", "numpy array", "float32", (640, 1), largest=largest),)
+    told = {"loss": "mean_absolute_error", "loss_is_of_keras": True, **more}
+    return trained(BODY, HALF_HEAD if head is None else head, data=data, **told)
+
+
 FIRST = layer("first", input_dtypes=("float32",))
 OTHER = OtherPolicyFacts("keras", "mixed_float16", SET, has_models=False)
 CLONED = {"made_by": "clone_model"}
@@ -211,6 +217,8 @@ TWO = {"replicas": 2, "strategy": "MirroredStrategy"}
         ("MP507", "cross-entropy is computed from float16 probabilities", None, trained(
             BODY, SOFTMAX, loss="categorical_focal_crossentropy", loss_takes_probabilities=True)),
         ("MP601", "The input reaches 70,000, and `first` (Dense) casts it", FIT.location, fed(7e4, FIRST, HEAD)),
+        ("MP601", "The labels reach 250,000, and the model's output is float16", FIT.location, labelled(2.5e5)),
+        ("MP601", "and the labels are cast to it", FIT.location, labelled(2.5e5, keras="tf_keras")),
         ("MP801", "P100 (compute capability 6.0) is no faster in float16", None, trained(LARGE, TAIL, **P100)),
         ("MP801", "GTX 1660 (compute capability 7.5) is no faster", None, trained(LARGE, TAIL, **GTX1660)),
         ("MP801", "GTX 1080 (compute capability 6.1) is slower in float16", None, trained(LARGE, TAIL, **GTX1080)),
@@ -320,6 +328,10 @@ def test_a_constructor_must_take_what_the_configuration_gives(takes_base: bool) 
             settings=SettingsFacts(activation="softmax")), **BFLOAT16, loss_takes_probabilities=True, compiled=True)),
         ("MP507", trained(BODY, SOFTMAX, loss_takes_probabilities=True, **LOOP)),
         ("MP601", fed(65504.0, FIRST, HEAD)),
+        ("MP601", labelled(65504.0)),
+        ("MP601", labelled(2.5e5, HEAD)),
+        ("MP601", labelled(2.5e5, loss="sparse_categorical_crossentropy")),  # numbers of classes
+        ("MP601", labelled(2.5e5, loss_is_of_keras=False)),  # which may divide them
         ("MP601", fed(None, FIRST, HEAD)),
         ("MP601", fed(7e4, layer("sizes", class_name="InputLayer", floating=False, variables=()), FIRST, HEAD)),
         ("MP601", fed(7e4, layer("r", "float32", input_dtypes=("float32",), **RESCALING), BODY, HEAD)),

@@ -46,6 +46,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp701/clean_resumed_to_predict mp701/flagged_resumed_by_a_table
     """,
     "in_helpers": """
+        mp502/clean_step_of_an_optimizer
         mp201/clean_behind_a_loop_over_policies
         mp310/clean_asked_of_the_settings mp506/flagged_own_model
         mp201/flagged_last_round_of_sizes
@@ -294,7 +295,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp409/flagged_running_sum mp501/flagged_spellings mp502/flagged_epsilon_of_keras
         mp502/flagged_focal_loss_keras2 mp502/flagged_limits_of_float_types mp502/flagged_none_by_default
         mp502/flagged_one_in_float32_too mp502/flagged_power_and_arc mp503/flagged_softmax_by_hand
-        mp504/flagged_autoencoder mp504/flagged_cast_after_halving
+        mp504/flagged_autoencoder mp504/flagged_cast_after_halving mp504/flagged_outputs_of_layers
         mp505/flagged_constant_in_compiled_loss_keras2 mp505/flagged_number_first
         mp505/flagged_number_first_in_a_step mp512/flagged_through_own_layers mp202/flagged_noise_in_one_arm
         mp505/flagged_weights_in_one_arm mp202/flagged_activation_functions mp503/flagged_sigmoid_by_hand
@@ -307,6 +308,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp311/flagged_updated_settings
     """,
     "checked": """
+        mp504/flagged_outputs_of_layers
         mp409/clean_sum_of_two_losses
         mp402/clean_sums_unscaled_in_their_place mp402/clean_unscaled_for_the_optimizer_inside
         mp402/flagged_given_to_the_optimizer_inside mp402/flagged_sums_of_one_of_two
@@ -521,7 +523,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp303/clean_second_argument mp402/flagged_by_hand_in_a_class mp403/flagged_initial_scale
         mp403/flagged_train_step mp406/flagged_average_of_clipped mp408/flagged_loss_scale_factor
         mp409/flagged_running_sum mp502/flagged_epsilon_of_keras mp502/flagged_focal_loss_keras2
-        mp504/flagged_autoencoder mp504/flagged_cast_after_halving
+        mp504/flagged_autoencoder mp504/flagged_cast_after_halving mp504/flagged_outputs_of_layers
         mp505/flagged_constant_in_compiled_loss_keras2 mp505/flagged_number_first
         mp505/flagged_number_first_in_a_step mp505/flagged_weights_in_one_arm mp202/flagged_activation_functions
     """,

@@ -36,7 +36,7 @@ def adopted_wrapper_class(base: type, record: Record, machine: LossScale) -> typ
 
         def _advance(self, finite: bool) -> None:
             before = ScaleState(tf.convert_to_tensor(self.dynamic_scale), tf.convert_to_tensor(self.step_counter))
-            after = machine.step(before, finite, where).state
+            after = advanced(machine, before, finite)
             self.dynamic_scale.assign(after.scale)
             self.step_counter.assign(after.counter)
 
@@ -51,11 +51,16 @@ def adopted_state_class(base: type, record: Record, machine: LossScale) -> type:
         def update(self, grads: list[tf.Tensor]) -> Any:
             scale = tf.convert_to_tensor(self.current_loss_scale)
             finite = _finite(record, scale, tf.nest.flatten(grads))
-            after = machine.step(ScaleState(scale, tf.convert_to_tensor(self.counter)), finite, where).state
+            after = advanced(machine, ScaleState(scale, tf.convert_to_tensor(self.counter)), finite)
             moved = tf.group(self.current_loss_scale.assign(after.scale), self.counter.assign(after.counter))
             return moved, finite
 
     return named_like(base, Adopted)
+
+
+def advanced(machine: LossScale, before: ScaleState, finite: Any) -> ScaleState:
+    """The state of a loss scale after a step, in tensors. What it multiplies is no work of the training code."""
+    return machine.step(before, finite, where).state
 
 
 def _finite(record: Record, scale: tf.Tensor, grads: list[tf.Tensor]) -> Any:

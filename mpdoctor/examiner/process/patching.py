@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from types import ModuleType
 from typing import Callable
 
 
@@ -18,7 +19,7 @@ def replace_method(cls: type, name: str, method: Callable[..., object]) -> None:
     setattr(cls, name, replacement)
 
 
-def replace_for_now(cls: type, name: str, method: Callable[..., object]) -> Callable[[], None]:
+def replace_for_now(cls: type | ModuleType, name: str, method: Callable[..., object]) -> Callable[[], None]:
     """Like `replace_method`, until the returned function is called. For steps that run eagerly: no autograph, nothing
     traced."""
     own, called = cls.__dict__.get(name), getattr(cls, name)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Callable, Iterator
 import tensorflow as tf
 from tensorflow.python.ops import gen_math_ops
 
+from mpdoctor.examiner.keras import adopted_wrappers
 from mpdoctor.examiner.process.patching import replace_for_now
 from mpdoctor.examiner.replay.variable_snapshot import variables_alive
 
@@ -16,18 +17,23 @@ if TYPE_CHECKING:
 
 
 class ConstantFactors:
-    """While this context is active, `numbers` collects the numbers above 1 by which tensors are multiplied. For steps
-    that run eagerly."""
+    """While this context is active, `numbers` collects the numbers above 1 by which the training code multiplies
+    tensors. For steps that run eagerly."""
 
     def __init__(self) -> None:
         self.numbers: set[float] = set()
+        self._moves_a_scale = False
 
     def __enter__(self) -> ConstantFactors:
-        self._release = replace_for_now(gen_math_ops, "mul", self._multiply)
+        self._release = [
+            replace_for_now(gen_math_ops, "mul", self._multiply),
+            replace_for_now(adopted_wrappers, "advanced", self._advance),
+        ]
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._release()
+        while self._release:
+            self._release.pop()()
 
     def take(self) -> frozenset[float]:
         """The numbers since the last call."""
@@ -38,8 +44,18 @@ class ConstantFactors:
     def _multiply(
         self, original: Callable[..., object], one: object, other: object, *args: object, **kwargs: object
     ) -> object:
-        self.numbers.update(number for number in map(number_in, (one, other)) if number > 1)
+        if not self._moves_a_scale:
+            self.numbers.update(number for number in map(number_in, (one, other)) if number > 1)
         return original(one, other, *args, **kwargs)
+
+    def _advance(self, original: Callable[..., object], *args: object, **kwargs: object) -> object:
+        """A growing loss scale is multiplied by 2: that of an optimizer whose scale stays the same at both loss scales
+        at which a step is repeated would look like a factor of the loss."""
+        self._moves_a_scale = True
+        try:
+            return original(*args, **kwargs)
+        finally:
+            self._moves_a_scale = False
 
 
 def number_in(value: object) -> float:

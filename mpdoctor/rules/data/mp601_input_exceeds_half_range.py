@@ -1,4 +1,4 @@
-"""An input value beyond 65504 becomes inf in the first layer.
+"""An input value beyond 65504 becomes inf in the first layer, and no float16 output comes to a label beyond it.
 
 ## Why it matters
 
@@ -7,6 +7,9 @@ image beyond 65504 becomes inf, and so does everything computed from it: the los
 such a batch is skipped. A Rescaling or Normalization layer in the model comes too late, because it casts first
 (measured in Keras 3 and tf_keras: Rescaling(1/65535) of 65535 is inf; a single value of 1,000,000 in a batch of
 16 has that batch skipped in every epoch).
+
+A label beyond 65504 is as much out of reach where the model's output is float16: no prediction comes to it, one that
+would is inf, and Keras 2, which casts the labels to the output's dtype, makes the label itself inf.
 
 ## Flagged
 
@@ -68,6 +71,7 @@ HELP = f"{capitalized(SCALED)}."
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
+    yield from _labels_out_of_reach(model)
     first = _casting_first(model) if model.is_trained or model.only_predicts else None
     if first is None:
         return
@@ -81,6 +85,27 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
             model.call.location,
             layer=first.path,
             evidence={"largest": array.largest},
+        )
+
+
+def _labels_out_of_reach(model: ModelFacts) -> Iterator[Finding]:
+    """Labels that a float16 output is held against by losses of Keras' own, which compare them as they are."""
+    outputs = [layer for layer in model.layers if layer.is_output and layer.floating]
+    labels = [array for array in model.data if array.role == "labels"]
+    is_compared = model.is_trained and model.loss_is_of_keras and "entropy" not in model.loss.lower()
+    if not is_compared or len(outputs) != 1 or len(labels) != 1 or model.half_output() != "float16":
+        return
+    largest = labels[0].largest
+    if largest is not None and largest > FLOAT16_LIMIT:
+        cast = "" if model.keras.is_keras3 else ", and the labels are cast to it"
+        yield Finding(
+            f"The labels reach {magnitude_text(largest)}, and the model's output is float16, whose largest number is "
+            f"{FLOAT16_LIMIT}: no prediction comes to them{cast}.",
+            'Give the last layer `dtype="float32"`, and standardise the labels: gradients of a loss of such numbers '
+            "overflow as well.",
+            model.call.location,
+            layer=outputs[0].path,
+            evidence={"largest_label": largest},
         )
 
 

@@ -56,7 +56,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import AlsoSeen, Finding, Severity
 from mpdoctor.program.dtypes.own_layers import is_weight
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
@@ -83,7 +83,16 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 f"{end:.2g}.",
                 _help(facts, average.variable),
                 average.update.location,
+                also_seen=_made_at(average),
             )
+
+
+def _made_at(average: MovingAverage) -> tuple[AlsoSeen, ...]:
+    """The line that makes the variable, if it is another one."""
+    made, update = average.variable.location, average.update.location
+    if (made.path, made.line) == (update.path, update.line):
+        return ()
+    return (AlsoSeen("MP220", "source", "The variable is made here.", made.path, made.line),)
 
 
 def _raises(facts: SourceFacts, average: MovingAverage) -> bool:

@@ -135,6 +135,11 @@ OF_SMOOTHED = (
     "Write `1e-3` above and below: two zeros still give 1, and the gradient there is about 1000. `divide_no_nan` would "
     "give 0."
 )
+OF_STEP = (
+    "Keep the optimizer's variables in float32, and cast the gradient to it: averages of squares, which it divides by, "
+    "vanish in 16 bits as the epsilon does; `divide_no_nan` would leave those weights as they are."
+)
+OWN_OPTIMIZER = "own_optimizer"  # in the evidence: the class whose step divides
 INSTEAD_OF_BACKEND = "Call `tf.math.l2_normalize` instead: that of the Keras backend takes no epsilon."
 OF_NORMALIZING = {
     "l2_normalize": (
@@ -169,14 +174,18 @@ def _guards_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
         if not is_too_small or precision.dtype(guard.guarded, context) != "float16":
             continue
         small = f"{written(largest)}{named_default(facts, guard.number)}"
-        if largest <= ROUNDED_TO_ZERO:
+        optimizer = context.owner.name if context.owner is not None and context.owner.kind == "optimizer" else ""
+        if largest <= ROUNDED_TO_ZERO and not (optimizer and guard.kind == ROOT):
             yield Finding(
                 f"{small} is 0 in float16 and protects against nothing: {WITHOUT_GUARD[guard.kind]}.",
-                _help(facts, guard),
+                OF_STEP if optimizer else _help(facts, guard),
                 guard.guarded.location,
-                fix=_fix(facts, guard),
+                fix=None if optimizer else _fix(facts, guard),
                 also_seen=_used_at(guard),
+                evidence={OWN_OPTIMIZER: optimizer} if optimizer else {},
             )
+        elif optimizer:
+            continue  # its step is not differentiated, and the root of 0 is 0
         elif guard.kind != ROOT and (guard.kind, guard.way) != (LOG, BOUND) and _is_differentiated(facts, guard):
             yield Finding(
                 f"The reciprocal of {small} is infinite in float16: near 0 this expression's gradient is inf or NaN.",

@@ -128,7 +128,7 @@ def _goes_on(training: TrainingFacts, skips: list[int]) -> str:
         is_lost_before = set(skips) <= set(lost_losses(training))
         why = "in each of them the loss itself is inf or NaN" if is_lost_before else "no loss scale fits them"
         return f"{len(skips)} of {len(training.steps)} steps were skipped, and {why}"
-    return f"{len(skips)} of {len(training.steps) - first} steps were skipped after the loss scale had settled"
+    return f"{len(skips)} of the {len(training.steps) - first} steps since the first applied one were skipped"
 
 
 def _what_broke(training: TrainingFacts, skips: list[int]) -> str:

@@ -38,7 +38,7 @@ ROWS: list[Row] = [
         "a-gradient-too-large-without-a-scale",
         on_the_way_back(largest=6.7e8, in_float32=6.7e8),
         (
-            "16 of 49 steps",
+            "16 of the 49 steps",
             "the gradient of `dense/bias`, step 49 at the loss scale 4, and it does so without any loss scale too",
             "in layer `head` (Dense): numbers up to 6.7e+08 are cast to float16",
             "before it reaches 812",
@@ -80,7 +80,7 @@ ROWS: list[Row] = [
         },
         ("6 of 50 steps were skipped, and in each of them the loss itself is inf or NaN: the batch itself holds inf",),
     ),
-    ("MP905", "nothing-known", {"steps": on_the_way_back()["steps"]}, ("16 of 49 steps", "`dense/kernel`")),
+    ("MP905", "nothing-known", {"steps": on_the_way_back()["steps"]}, ("16 of the 49 steps", "`dense/kernel`")),
     (
         "MP905",
         "below-1-with-finite-losses",
@@ -137,7 +137,7 @@ ROWS: list[Row] = [
         "MP905",
         "a-short-growth-interval-for-half-of-them",
         {"steps": every_second_skip_at_a_doubled_scale(), "growth_interval": 2},
-        ("20 of 50 steps were skipped after the loss scale had settled.", "Look for values far beyond the others"),
+        ("20 of the 50 steps since the first applied one were skipped.", "Look for values far beyond the others"),
     ),
     (
         "MP905",

@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 from samples import good_steps, training
 
+from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.location import Location
+from mpdoctor.facts.remedies import RemedyFacts
 from mpdoctor.finding import Diagnosis, Edit, Finding, Fix, Probe, Severity, Verdict
 from mpdoctor.mending.draft import Draft
 from mpdoctor.mending.intended_dtypes import classes_with_intended
+from mpdoctor.mending.live_layers import LiveLayers
 from mpdoctor.mending.proposals import proposals_from_diagnosis
 from mpdoctor.mending.rounds import Contents, Course, MendLoop, Seen
 from mpdoctor.program.source_facts import SourceFacts
@@ -87,3 +90,15 @@ def test_where_the_program_still_stops_the_layers_inside_are_given_it_too() -> N
     course, after = mended(needs=INNER)
     assert course.after.is_healthy
     assert INNER in after
+
+
+@pytest.mark.parametrize(("with_parts", "own_code_of"), [((), "Net"), (("net",), "")])
+def test_a_trial_in_which_a_class_computed_in_float32_without_its_layers(
+    with_parts: tuple[str, ...], own_code_of: str
+) -> None:
+    place = Location("a.py", 13)
+    policy = "mixed_float16", "float16", "float32"
+    net = LayerFacts("net", "Net", *policy, made_at=place, own_class=True, class_location=Location("a.py", 4))
+    making = LiveLayers({"net": net}, {"a.py": SourceFacts("a.py", PROGRAM)}.get)
+    healed = RemedyFacts("float32-layers", "healed", ("net",), (place,), with_parts=with_parts)
+    assert [proposal.own_code_of for proposal in making.proposals("MP904", healed)] == [own_code_of]

@@ -21,6 +21,7 @@ from mpdoctor.semantics.source.edits.casts import cast, cast_around
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, put_around, unsafe_fix
 from mpdoctor.semantics.source.edits.float32.outputs import output_in_float32
 from mpdoctor.semantics.source.edits.statements import line_before, line_behind
+from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.layers.output_activations import activations_of
 from mpdoctor.semantics.source.layers.output_layers import output_layers
 from mpdoctor.semantics.source.layers.precision import Precision, precision_of
@@ -111,9 +112,19 @@ def _parts_of_loss(facts: SourceFacts, loss: Value) -> Iterator[Value]:
 
 
 def _is_half_output(precision: Precision, part: Value) -> bool:
-    """Whether it is what a model gives, or one of several outputs of it, in 16 bits."""
+    """Whether it is what a model or a layer of Keras' own gives, or one of several outputs of it, in 16 bits."""
     made = part.of if isinstance(part, Item) else part
-    return isinstance(made, Call) and precision.of_model(made.callee) in HALF
+    if not isinstance(made, Call):
+        return False
+    layer = _layer_called(made)
+    return (precision.of_layer(layer) if layer is not None else precision.of_model(made.callee)) in HALF
+
+
+def _layer_called(call: Call) -> Call | None:
+    """The layer of Keras' own, and no model, that is called."""
+    layer = call.callee
+    is_layer = isinstance(layer, Call) and layer_name(layer) is not None and class_of(layer) is None
+    return layer if isinstance(layer, Call) and is_layer and not is_model(layer) else None
 
 
 def _is_cast_output(facts: SourceFacts, part: Value) -> bool:
@@ -145,7 +156,9 @@ def _probabilities_in_float32(facts: SourceFacts, prediction: Call) -> list[Edit
     made from this file."""
     if not isinstance(prediction.callee, Call):
         return None
-    edits = [output_in_float32(facts, layer) for layer in output_layers(facts, prediction.callee)]
+    layer = _layer_called(prediction)
+    layers = [layer] if layer is not None else output_layers(facts, prediction.callee)
+    edits = [output_in_float32(facts, last) for last in layers]
     return [edit for of_layer in edits for edit in of_layer or ()] if None not in edits else None
 
 
