@@ -100,9 +100,21 @@ def _run(arguments: list[str]) -> None:
     except Exception as error:
         if not hasattr(error, "show") or not hasattr(error, "exit_code"):
             raise
+        _refuse_missing_target(error, invocation.script_args)
         _show_usage_error(error)
         status = error.exit_code
     sys.exit(status or 0)
+
+
+def _refuse_missing_target(error: Exception, script_args: Sequence[str]) -> None:
+    """Ends with a usage error where only arguments for the script were given: the target, perhaps, of who thought that
+    mpdoctor's own stand after the `--`."""
+    if script_args and type(error).__name__ == "MissingParameter":
+        from mpdoctor.cli.argument_split import advice_on_target_behind
+        from mpdoctor.cli.streams import fail
+
+        advice = advice_on_target_behind(script_args)
+        fail(f"arguments after -- are for a script, and no target comes before the `--`.{advice}")
 
 
 def _check_without_typer(invocation: Invocation) -> None:

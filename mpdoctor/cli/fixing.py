@@ -188,7 +188,10 @@ def _baseline(path: Path | None) -> Baseline | None:
     except OSError as error:
         fail(f"--baseline {path} can't be read: {error.strerror}.")
     except NoBaseline as error:
-        fail(f"--baseline {path}: {error}.")
+        advice = ""
+        if path.suffix in (".py", ".ipynb"):
+            advice = f" If it is a target, name the baseline before it: --baseline baseline.json {path}"
+        fail(f"--baseline {path}: {error}.{advice}")
 
 
 def _refuse_other_file(path: Path) -> None:

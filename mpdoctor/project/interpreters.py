@@ -24,6 +24,7 @@ from mpdoctor.project.targets import Target
 
 OLDEST_PYTHON = (3, 8)
 OLDEST_TENSORFLOW = (2, 4)
+NAMELESS = Path()  # the path of a Python that does not know its own: its sys.executable is empty
 PATIENCE = 60.0  # seconds for one interpreter to answer
 SUGGESTED = 5  # others that a message names
 # Written for any Python, 2.7 as well. It imports nothing of TensorFlow, looks past what lies in the working directory,
@@ -74,6 +75,8 @@ class Interpreter:
         """Why it cannot examine, as a sentence without its full stop; "" where it can."""
         if self.of_others is not None:
             return f"{self.path} is not run: {self.of_others} belongs to another user, or others can write to it"
+        if self.path == NAMELESS:
+            return f"{self} does not know where it lies: it can't be started again"
         if self.python is None:
             if not self.path.exists():
                 return f"{self.path} does not exist"
@@ -93,6 +96,8 @@ class Interpreter:
         return ""
 
     def __str__(self) -> str:
+        if self.path == NAMELESS:
+            return f"the Python {_version_text(self.python or ())} that runs mpdoctor"
         return f"{self.path} (Python {_version_text(self.python)})" if self.python else str(self.path)
 
 
@@ -124,17 +129,18 @@ def choice_for(target: Target, named: Path | None) -> Choice:
         if not asked.problem:
             return Choice(named)
         raise NoInterpreter(f"{asked.problem}. {_remedy(_interpreters_to_suggest(target, {named}), own=False)}")
+    own = Path(sys.executable)
     spec = importlib.util.find_spec("tensorflow")
-    if spec is not None and spec.origin is not None:
-        return Choice(Path(sys.executable))
-    tried = [Interpreter(Path(sys.executable), sys.version_info[:3])]
+    if spec is not None and spec.origin is not None and own != NAMELESS:
+        return Choice(own)
+    tried = [Interpreter(own, sys.version_info[:3])]
     for python, because, asked in _asked_for(target):
         if not asked.problem:
             return Choice(python, because)
         tried.append(asked)
     problems = "; ".join(interpreter.problem for interpreter in tried)
     others = _interpreters_to_suggest(target, {interpreter.path for interpreter in tried})
-    raise NoInterpreter(f"{problems}. {_remedy(others, own=True)}")
+    raise NoInterpreter(f"{problems}. {_remedy(others, own=own != NAMELESS)}")
 
 
 def _asked_for(target: Target) -> Iterator[tuple[Path, str, Interpreter]]:

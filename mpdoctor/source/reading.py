@@ -40,6 +40,13 @@ _ENCODINGS = re.compile(
 NULL_BYTES = "It contains null bytes: it is no text."
 WITHOUT_ITS_DATA = "Move its data into a file of their own, or leave the file out with --exclude"
 WITHOUT_NULL_BYTES = "Restore its text, or leave the file out with --exclude"
+# Without a byte-order mark: how the first two characters of a program look, which are ASCII.
+_WIDE = (
+    ("UTF-32", "utf-32-le", re.compile(rb"\xff\xfe\0\0|[^\0]\0\0\0[^\0]\0\0\0", re.DOTALL)),
+    ("UTF-32", "utf-32-be", re.compile(rb"\0\0\xfe\xff|\0\0\0[^\0]\0\0\0[^\0]", re.DOTALL)),
+    ("UTF-16", "utf-16-le", re.compile(rb"\xff\xfe|[^\0]\0[^\0]\0", re.DOTALL)),
+    ("UTF-16", "utf-16-be", re.compile(rb"\xfe\xff|\0[^\0]\0[^\0]", re.DOTALL)),
+)
 OTHER_ENCODING = "Save the file as UTF-8, or name its encoding in the first line, as in `# -*- coding: latin-1 -*-`"
 # Of each name, number and sign Python makes up to 900 bytes while it parses. TensorFlow's largest module has 144,000.
 MOST_PARTS = 1_000_000
@@ -177,6 +184,9 @@ def problem_of_many_parts(text: str, path: str) -> Problem | None:
 def text_from_bytes(data: bytes, path: str) -> str | Problem:
     """The text in the encoding that the bytes declare, without a byte-order mark, or the reason why it cannot be
     read."""
+    if b"\0" in data and (wide := _wide_encoding(data)):
+        why = f"It is written in {wide}, which Python does not read."
+        return Problem(why, Location(path, 1), "Save the file as UTF-8")
     try:
         return data.decode(declared_encoding(data)).removeprefix("\ufeff")
     except UnicodeDecodeError as error:
@@ -185,6 +195,17 @@ def text_from_bytes(data: bytes, path: str) -> str | Problem:
         if b"\0" in data:
             return Problem(NULL_BYTES, Location(path, 1), WITHOUT_NULL_BYTES)
         return _problem_from_encoding(error, data, path)
+
+
+def _wide_encoding(data: bytes) -> str:
+    """The encoding with two or four bytes a character that this is a text in; "" where it is none."""
+    for name, codec, beginning in _WIDE:
+        if beginning.match(data):
+            try:
+                return "" if "\0" in data.decode(codec) else name
+            except UnicodeDecodeError:
+                continue
+    return ""
 
 
 def declared_encoding(data: bytes) -> str:

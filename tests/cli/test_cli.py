@@ -180,6 +180,11 @@ def test_a_target_that_is_missing_keeps_no_other_from_being_read(
         (["check", "train.py", "--python", "."], "--python .: this is a directory, and no program."),
         (["check", "train.py", "--python", sys.prefix], f"this is a directory. Its Python is {sys.prefix}"),
         (["check", "train.py:build", "--", "--epochs", "1"], "arguments after -- are for a script"),
+        (["check", "--static", "--", "-dash.py"], "A file whose name begins with a dash is named ./-dash.py."),
+        (["mend", "--", "-dash.py"], "no target comes before the `--`. A file whose name begins with a dash is named"),
+        (["mend", "--", "--epochs", "1"], "no target comes before the `--`."),
+        (["check", "--", "train.py"], "no target is one. Name train.py before the `--`."),
+        (["check", "--baseline", "train.py"], "it is no JSON. If it is a target, name the baseline before it"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line_and_ends_with_2(
@@ -190,6 +195,7 @@ def test_what_cannot_be_done_is_said_in_one_line_and_ends_with_2(
     (script / "saved").mkdir()
     (script / "saved" / "saved_model.pb").touch()
     (script / "empty").mkdir()
+    (script / "-dash.py").touch()
     done = run(*arguments, cwd=script)
     assert done.returncode == 2
     assert done.stdout == ""

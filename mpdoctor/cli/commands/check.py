@@ -213,7 +213,10 @@ def check(
 
 def _refuse_arguments(script_args: Sequence[str], examined: Sequence[Target]) -> None:
     if script_args and not any(target.kind == "script" for target in examined):
-        fail("arguments after -- are for a script, and no target is one.")
+        from mpdoctor.cli.argument_split import advice_on_target_behind
+
+        advice = advice_on_target_behind(script_args)
+        fail(f"arguments after -- are for a script, and no target is one.{advice}")
 
 
 def _interpreter(given: Path | None) -> Path | None:

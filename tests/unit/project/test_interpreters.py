@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
@@ -268,6 +269,18 @@ def test_where_none_has_tensorflow_all_that_were_asked_are_named(project: Path, 
     assert message.startswith(f"{sys.executable} (Python {HERE}) has no TensorFlow; {python} (Python {HERE}) has no ")
     assert "mpdoctor[tensorflow]" in message
     assert "--python PATH" in message
+
+
+@pytest.mark.parametrize("has_tensorflow", [False, True])
+def test_a_python_that_does_not_know_its_own_path_is_told_so(
+    project: Path, monkeypatch: pytest.MonkeyPatch, has_tensorflow: bool
+) -> None:
+    monkeypatch.setattr(sys, "executable", "")
+    if has_tensorflow:
+        monkeypatch.setattr("importlib.util.find_spec", lambda name: ModuleSpec(name, None, origin="here"))
+    message = refused(project)
+    assert message.startswith(f"the Python {HERE} that runs mpdoctor does not know where it lies: it can't be started ")
+    assert "--python PATH" in message and "mpdoctor[tensorflow]" not in message
 
 
 # --- which others are suggested ---------------------------------------------------------------------------------
