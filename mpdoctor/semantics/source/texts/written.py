@@ -9,7 +9,9 @@ from functools import cached_property
 
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
+from mpdoctor.program.events import Write
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.semantics.wording import text_at
 
 _DEPTH = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 _EMPTY = (tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
@@ -262,3 +264,10 @@ def call_of(facts: SourceFacts, attribute: Location) -> Location | None:
 def holds(outer: Location, inner: Location) -> bool:
     begins = (outer.line, outer.column) <= (inner.line, inner.column)
     return begins and (inner.end_line, inner.end_column) <= (outer.end_line, outer.end_column)
+
+
+def owner_of_setting(facts: SourceFacts, write: Write) -> str:
+    """`model.optimizer` of `model.optimizer.clipnorm = 1.0`, and of `setattr(model.optimizer, "clipnorm", 1.0)`, as it
+    is written; "optimizer" where that is not at hand."""
+    given = argument_at(facts, write.location, 0)
+    return text_at(facts, given or write.location).partition("." + write.name)[0] or "optimizer"
