@@ -311,6 +311,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp504/flagged_outputs_of_layers
         mp409/clean_sum_of_two_losses
         mp402/clean_sums_unscaled_in_their_place mp402/clean_unscaled_for_the_optimizer_inside
+        mp402/flagged_clipped_for_the_optimizer_inside
         mp402/flagged_given_to_the_optimizer_inside mp402/flagged_sums_of_one_of_two
         mp403/clean_sums_divided_by_their_number mp403/clean_sums_unscaled_for_the_optimizer_inside
         mp403/flagged_sums_in_variables mp403/flagged_sums_in_variables_keras2

@@ -449,6 +449,13 @@ def step(real):
         (
             "3",
             "import keras\nopt = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam())\n"
+            "setattr(opt, 'epsilon', 1e-4)\n",
+            "`opt.epsilon = 1e-4` only sets an attribute of the LossScaleOptimizer; Adam keeps 1e-07.",
+            "Set it on the inner optimizer: `opt.inner_optimizer.epsilon = 1e-4`.",
+        ),
+        (
+            "3",
+            "import keras\nopt = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam())\n"
             "opt.epsilon = 1e-4\nprint(opt.epsilon)\n",
             "`opt.epsilon = 1e-4` only sets an attribute of the LossScaleOptimizer; Adam keeps 1e-07.",
             "Set it on the inner optimizer: `opt.inner_optimizer.epsilon = 1e-4`. Read it there as well (line 4).",

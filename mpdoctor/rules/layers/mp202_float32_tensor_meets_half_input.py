@@ -45,7 +45,8 @@ class Noise(keras.layers.Layer):
 ## Versions
 All. In Keras 3 a weight on the left of an operator (`self.w + tf.ones(4)`) and the functions of `keras.ops`
 promote to float32 instead of raising; this rule does not report that, but the line where the float32 result meets the
-layer's input. On JAX and PyTorch operators promote as well:
+layer's input. TensorFlow computes products of a bfloat16 and a float32 matrix (`@`, `tf.matmul`, `tf.tensordot`)
+itself, in float32 (2.4 to 2.21): the rule is silent about them. On JAX and PyTorch operators promote as well:
 where the program or its project names that backend (`KERAS_BACKEND`, `keras.json`, requirements without TensorFlow),
 the rule is silent.
 

@@ -127,7 +127,7 @@ def _never_divided_by_hand(facts: SourceFacts) -> Iterator[Finding]:
     for apply, wrapper in applied_inside(facts):
         yield Finding(
             "These gradients come from the scaled loss and go to the optimizer inside, which does not unscale: "
-            f"every applied gradient is {starting_scale_in_words(wrapper)} times too large.",
+            + _consequence(wrapper, until_gradients(given_to(apply))),
             "Apply them through the LossScaleOptimizer, which unscales, or divide them by its `dynamic_scale` first.",
             apply.location,
         )
@@ -137,7 +137,7 @@ def _never_unscaled(facts: SourceFacts) -> Iterator[Finding]:
     for apply, gradient in applied_scaled(facts):
         yield Finding(
             "These gradients come from the scaled loss and are applied without unscaling: "
-            + _consequence(apply, until_gradients(given_to(apply))),
+            + _consequence(apply.receiver, until_gradients(given_to(apply))),
             _how_to_unscale(facts, apply, gradient),
             apply.location,
             fix=_unscaled(facts, apply, gradient),
@@ -172,11 +172,11 @@ def _never_unscaled(facts: SourceFacts) -> Iterator[Finding]:
             )
 
 
-def _consequence(apply: Call, way: Iterable[Value]) -> str:
+def _consequence(wrapper: Value | None, way: Iterable[Value]) -> str:
     clip = next((part for part in way if isinstance(part, Call) and limits(part)), None)
     if clip is not None:
         return f"`{clip.method}` cuts each of them down to its limit, however small the gradient is."
-    return f"every applied gradient is {starting_scale_in_words(apply.receiver)} times too large."
+    return f"every applied gradient is {starting_scale_in_words(wrapper)} times too large."
 
 
 def _how_to_unscale(facts: SourceFacts, apply: Call, gradient: Call) -> str:

@@ -46,6 +46,7 @@ from mpdoctor.semantics.source.edits.statements import line_behind, statement_at
 from mpdoctor.semantics.source.optimizers.conditional_wrappers import wrapped_on_condition
 from mpdoctor.semantics.source.optimizers.wrappers import kinds_of_wrapper, wrapped
 from mpdoctor.semantics.source.programs.attribute_access import reads, same_object, writes
+from mpdoctor.semantics.source.texts.written import owner_of_setting
 from mpdoctor.semantics.wording import listed, name_of_optimizer, text_at
 
 SEVERITY = Severity.ERROR
@@ -71,7 +72,7 @@ def _set_on_wrapper(facts: SourceFacts) -> Iterator[Finding]:
         inside = of_wrapper or wrapped_on_condition(facts, write.of, write)
         if not inside or not _all_hold(LOST, write.name, inside, facts):
             continue
-        of = _optimizer_in(facts, write)
+        of = owner_of_setting(facts, write)
         value = _written_value(facts, write)
         goes_on = _held(inside, write.name)
         name = name_of_optimizer(inside[0])
@@ -182,14 +183,9 @@ def _fix(facts: SourceFacts, write: Write) -> Fix | None:
     if method in AT_EVERY_BATCH:
         return None  # the step would keep the first number that it is compiled with
     if method:
-        again = line_behind(facts, write.location, _making_the_step(_optimizer_in(facts, write)))
+        again = line_behind(facts, write.location, _making_the_step(owner_of_setting(facts, write)))
         return unsafe_fix(f"{title}, and compile the step anew", *edits, again)
     return safe_fix(title, *edits)
-
-
-def _optimizer_in(facts: SourceFacts, write: Write) -> str:
-    """`model.optimizer` of `model.optimizer.clipnorm = 1.0`, as it is written."""
-    return text_at(facts, write.location).partition("." + write.name)[0] or "optimizer"
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:

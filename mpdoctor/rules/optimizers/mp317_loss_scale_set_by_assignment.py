@@ -37,7 +37,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.optimizers.wrappers import wrapped
 from mpdoctor.semantics.source.programs.attribute_access import reads, same_object, writes
 from mpdoctor.semantics.source.programs.branches import is_ruled_out
-from mpdoctor.semantics.wording import text_at
+from mpdoctor.semantics.source.texts.written import owner_of_setting
 
 SEVERITY = Severity.ERROR
 REFUSED_IN_KERAS2 = ("loss_scale", "dynamic", "initial_scale", "dynamic_growth_steps", "dynamic_counter")
@@ -61,7 +61,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             continue
         is_read = any(same_object(read.of, write.of) for read in reads(facts, (write.name,)))
         if wrapped(facts, write.of, write) and (write.name in refused or not is_read):
-            of = text_at(facts, write.location).partition("." + write.name)[0] or "optimizer"
+            of = owner_of_setting(facts, write)
             yield Finding(
                 f"`{write.name}` of a LossScaleOptimizer can only be read in Keras 2: this line raises AttributeError."
                 if write.name in refused

@@ -12,7 +12,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Attribute, Either, Value, is_api, known, options
-from mpdoctor.semantics.source.loops.clipping import CLIPPING, limits
+from mpdoctor.semantics.source.loops.clipping import CLIPPING
 from mpdoctor.semantics.source.loops.gradients import (
     applied_gradients,
     calls_on_the_way,
@@ -50,9 +50,9 @@ def applied_inside(facts: SourceFacts) -> Iterator[tuple[Call, Value]]:
     outer one scaled, as they are (Keras 3)."""
     for apply, gradient in applied_gradients(facts):
         wrapper = _wrapper_around(facts, apply)
-        if wrapper is None or unscaled_on_the_way(facts, apply, gradient) or not is_of_scaled_loss(facts, gradient):
+        if wrapper is None or unscaled_on_the_way(facts, apply, gradient):
             continue
-        if not any(limits(part) for part in until_gradients(given_to(apply))):
+        if is_of_scaled_loss(facts, gradient):
             yield apply, wrapper
 
 

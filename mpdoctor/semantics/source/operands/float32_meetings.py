@@ -15,6 +15,7 @@ from mpdoctor.semantics.source.layers.weight_values import (
     is_of_layer_in_dtype_of_weights,
     is_of_weights_without_autocast,
 )
+from mpdoctor.semantics.source.operands.inputs_by_name import is_half_beside_float32
 from mpdoctor.semantics.source.operands.mixed_operands import is_half, may_raise, mixed_operands, origin
 from mpdoctor.semantics.source.operands.parameters_left_out import taken_instead
 
@@ -30,7 +31,8 @@ def float32_meetings(facts: SourceFacts) -> Iterator[tuple[Call | Operation, tup
         wide = _first_wide(facts, operands, event.context)
         if wide is None or not may_raise(facts, (event, operands)) or asks_for_dtype(event.context):
             continue
-        if any(is_half(facts, operand, event.context) for operand in operands):
+        here = event.context
+        if any(is_half(facts, each, here) or is_half_beside_float32(facts, each, here) for each in operands):
             yield event, operands, wide, next((taken[0] for taken in instead if taken and taken[1] is wide), "")
 
 

@@ -37,6 +37,7 @@ from mpdoctor.semantics.source.programs.running_functions import is_of_the_file
 
 OPERATORS = frozenset(("+", "-", "*", "/", "//", "**", "@", "%", "<", "<=", ">", ">=", "==", "!="))
 HANDED_ON = OPERATORS - frozenset(("<", "<=", ">", ">=", "==", "!="))
+MATRIX_PRODUCTS = ("tensorflow.matmul", "tensorflow.tensordot", "tensorflow.matvec", "keras.backend.dot")
 AS_OPERATOR = "tensorflow.divide"  # nothing but `/`, which asks its operands; `tf.truediv` makes tensors of them first
 # Operators, `concat` and `matmul` promote behind it in each of its modes (TensorFlow 2.21).
 PROMOTING = "tensorflow.experimental.numpy.experimental_enable_numpy_behavior"
@@ -63,10 +64,11 @@ PASSING = frozenset(
 @lru_cache(maxsize=1)
 def mixed_operands(facts: SourceFacts) -> tuple[MixedOperands, ...]:
     """Every TensorFlow operation on several tensors, with the operands whose dtypes must agree; none under NumPy's
-    promotion, nor on another backend of Keras 3."""
+    promotion, nor on another backend of Keras 3, nor one that TensorFlow computes from two dtypes."""
     if any(True for _ in facts.calls_of(PROMOTING)) or runs_on_another_backend(facts):
         return ()
-    return tuple(met for met in _mixed_operands(facts) if not is_for_another_backend(met[0].context))
+    here = (met for met in _mixed_operands(facts) if not is_for_another_backend(met[0].context))
+    return tuple(met for met in here if not _is_product_in_bfloat16(facts, met))
 
 
 def _mixed_operands(facts: SourceFacts) -> Iterator[MixedOperands]:
@@ -114,6 +116,15 @@ def may_raise(facts: SourceFacts, met: MixedOperands) -> bool:
     return not any(_is_keras_variable(option) for taker in takers for option in options(taker))
 
 
+def _is_product_in_bfloat16(facts: SourceFacts, met: MixedOperands) -> bool:
+    """Whether it is a matrix product whose 16-bit operands are bfloat16 in each run. Where two matrices have two axes
+    each, TensorFlow computes that of bfloat16 and float32 in float32 (2.4 to 2.21)."""
+    event, operands = met
+    if not (event.operator == "@" if isinstance(event, Operation) else is_call_of(event, *MATRIX_PRODUCTS)):
+        return False
+    return {dtype for operand in operands for dtype in half_dtypes(facts, operand, event.context)} == {"bfloat16"}
+
+
 def _is_keras_variable(value: Value) -> bool:
     """Whether it is a weight, of the layer's own or of Keras' layer that it is made from: `self.kernel`."""
     return is_weight(value) or weight_holder(value) is not None
@@ -132,10 +143,10 @@ def half_dtypes(facts: SourceFacts, value: Value, context: Context) -> tuple[str
     if dtype is None:
         of_models = _half_dtype_of_models(facts, value, context)
         return (of_models,) if of_models is not None else _half_dtypes_in_lambda_layer(facts, value)
-    return _half_dtypes_of_autocast(facts, value, context) if dtype == AUTOCAST else ()
+    return half_dtypes_of_autocast(facts, value, context) if dtype == AUTOCAST else ()
 
 
-def _half_dtypes_of_autocast(facts: SourceFacts, value: Value, context: Context) -> tuple[str, ...]:
+def half_dtypes_of_autocast(facts: SourceFacts, value: Value, context: Context) -> tuple[str, ...]:
     """The 16-bit dtypes that a tensor may have whose dtype comes of what layers cast."""
     behind = list(_tensors_behind(value))
     parameters = [part for part in behind if isinstance(part, Parameter) and not is_number(part)]

@@ -9,7 +9,9 @@ from functools import cached_property
 
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
+from mpdoctor.program.events import Write
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.semantics.wording import text_at
 
 _DEPTH = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 _EMPTY = (tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
@@ -257,3 +259,10 @@ def call_of(facts: SourceFacts, attribute: Location) -> Location | None:
             if written is not None and before is not None and written.span(0, before) == attribute:
                 return place
     return None
+
+
+def owner_of_setting(facts: SourceFacts, write: Write) -> str:
+    """`model.optimizer` of `model.optimizer.clipnorm = 1.0`, and of `setattr(model.optimizer, "clipnorm", 1.0)`, as it
+    is written; "optimizer" where that is not at hand."""
+    given = argument_at(facts, write.location, 0)
+    return text_at(facts, given or write.location).partition("." + write.name)[0] or "optimizer"
