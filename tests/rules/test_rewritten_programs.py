@@ -307,6 +307,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp311/flagged_updated_settings
     """,
     "checked": """
+        mp106/clean_policy_among_choices
         mp409/clean_sum_of_two_losses
         mp402/clean_sums_unscaled_in_their_place mp402/clean_unscaled_for_the_optimizer_inside
         mp402/flagged_given_to_the_optimizer_inside mp402/flagged_sums_of_one_of_two
@@ -500,6 +501,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp121/flagged_layers_of_a_registry
     """,
     "arguments_of_fire": """
+        mp202/flagged_policy_of_a_settings_file
         mp701/flagged_h5_of_keras2
         mp309/flagged_asked_under_bfloat16
         mp104/flagged_failure_is_hidden
