@@ -46,6 +46,8 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp701/clean_resumed_to_predict mp701/flagged_resumed_by_a_table
     """,
     "in_helpers": """
+        mp201/flagged_layers_taken_from_a_queue
+        mp201/flagged_layers_taken_from_a_list
         mp201/clean_behind_a_loop_over_policies
         mp310/clean_asked_of_the_settings mp506/flagged_own_model
         mp201/flagged_last_round_of_sizes
@@ -146,6 +148,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp115/flagged_given_by_function
     """,
     "methods_by_name": """
+        mp201/flagged_layers_taken_from_a_queue
         mp201/flagged_last_round_of_sizes
         mp411/flagged_optimizer_of_a_model_made_elsewhere
         mp106/flagged_bare_in_keras2_loop
@@ -260,6 +263,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp121/flagged_layers_of_a_registry
     """,
     "numbers_of_the_command_line": """
+        mp201/flagged_layers_taken_from_a_list
         mp405/flagged_each_example_keras2
         mp201/flagged_function_that_keeps_the_dtype
         mp202/flagged_number_first
@@ -460,6 +464,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp107/clean_replaced_at_once mp405/flagged_asked_by_hasattr
     """,
     "from_absl": """
+        mp201/flagged_layers_taken_from_a_list
         mp701/flagged_layers_that_hand_on_their_policy
         mp701/flagged_h5_of_keras2
         mp204/flagged_metric_given_a_policy
@@ -501,6 +506,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp121/flagged_layers_of_a_registry
     """,
     "arguments_of_fire": """
+        mp201/flagged_layers_taken_from_a_list
         mp202/flagged_policy_of_a_settings_file
         mp701/flagged_h5_of_keras2
         mp309/flagged_asked_under_bfloat16
