@@ -311,6 +311,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp311/flagged_updated_settings
     """,
     "checked": """
+        mp404/clean_own_tape
         mp106/clean_policy_among_choices
         mp409/clean_sum_of_two_losses
         mp402/clean_sums_unscaled_in_their_place mp402/clean_unscaled_for_the_optimizer_inside
