@@ -282,6 +282,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp402/flagged_by_hand_in_a_class mp402/flagged_constant_tensor_by_hand mp402/flagged_factor_of_the_command_line
     """,
     "as_defaults": """
+        mp502/flagged_generalized_mean
         mp503/flagged_exponential_of_an_exponential
         mp202/flagged_dtype_of_a_carried_tensor
          mp202/flagged_switched_on_later
