@@ -9,6 +9,7 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.api_names import kind_of_class
 from mpdoctor.program.call_index import CallIndex
 from mpdoctor.program.events import Call, Event
+from mpdoctor.program.meant_policies import policies_meant
 from mpdoctor.program.policy_settings import (
     CLEARING,
     SET_FLOATX,
@@ -110,13 +111,23 @@ class PoliciesInForce:
             if call in self.calls_that_clear:
                 policies.extend(self._of_floatx(call))
             else:
-                policies.extend(policies_set_by(call) or self._put_back(call) or (UNSURE,))
+                policies.extend(self.set_by(call) or self._put_back(call) or (UNSURE,))
             if certain:
                 break
         else:
             callers_decide = self._callers_decide or not event.context.reached
             policies.append(UNSURE if callers_decide else None)
         return tuple(dict.fromkeys(policies))
+
+    def set_by(self, call: Call) -> tuple[str, ...]:
+        """Every global policy that a call may set, as far as the program shows; () if that is not known."""
+        return policies_set_by(call) or self._meant.get(call, ())
+
+    @cached_property
+    def _meant(self) -> dict[Call, tuple[str, ...]]:
+        """What the calls are meant to set whose policies come from outside of the source."""
+        unnamed = (call for call in self.calls_that_set if not policies_set_by(call) and not policies_read_for(call))
+        return {call: policies_meant(call, self._calls) for call in unnamed if is_api(call.callee, SET_POLICY)}
 
     def _put_back(self, call: Call) -> tuple[PolicyName, ...]:
         """The policies that a call restores, as `set_global_policy(before)` does; () for other calls."""
@@ -139,7 +150,7 @@ class PoliciesInForce:
         named = {
             call.location
             for call in self.calls_that_set
-            if policies_set_by(call) or policies_read_for(call) or is_no_policy_by_default(call, self._keras)
+            if self.set_by(call) or policies_read_for(call) or is_no_policy_by_default(call, self._keras)
         }
         return tuple(
             dict.fromkeys(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Union
 
-from mpdoctor.facts.half_dtypes import HALF_POLICIES
+from mpdoctor.facts.half_dtypes import HALF_POLICIES, MIXED
 from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.api_names import POLICY
 from mpdoctor.knowledge.policy_names import is_policy_name
@@ -13,7 +14,7 @@ from mpdoctor.program.context import Branch
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call, Event
 from mpdoctor.program.user_definitions import ClassFacts, Defined
-from mpdoctor.program.values import Api, Attribute, Known, Value, agreed, is_api, known, options
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, agreed, is_api, known, options
 
 SET_POLICY = "keras.mixed_precision.set_global_policy"
 READ_POLICY = "keras.mixed_precision.global_policy"
@@ -82,9 +83,18 @@ def is_policy_of_command_line(call: Call) -> bool:
 
 def _half_by_default(given: Value | None) -> tuple[str, ...]:
     made = given if isinstance(given, Call) and makes_policy(given) else None
-    defaults = without_command_line(given if made is None else made.argument(0, "name"))
+    name = given if made is None else made.argument(0, "name")
+    defaults = without_command_line(name)
     are_known = all(isinstance(default, Known) for default in defaults)
-    return tuple(name for name in map(known, defaults) if are_known and name in HALF_POLICIES)
+    half = tuple(name for name in map(known, defaults) if are_known and name in HALF_POLICIES)
+    return half or tuple(_mixed_in_tables(name))
+
+
+def _mixed_in_tables(name: Value | None) -> Iterator[str]:
+    """The policies of mixed precision in a table of the program from which the command line chooses."""
+    for option in options(name):
+        if isinstance(option, Item) and isinstance(option.of, Collection) and is_from_command_line(option):
+            yield from (policy for policy in MIXED for item in option.of.items if known(item) == policy)
 
 
 def is_no_policy_by_default(call: Call, keras: Keras) -> bool:

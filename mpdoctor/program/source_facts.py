@@ -147,6 +147,10 @@ class SourceFacts(SourceRecord):
         "never set", and UNSURE where it is set to something unknown or was for the callers to set."""
         return self._policies.at(event)
 
+    def policies_set_by(self, call: Call) -> tuple[str, ...]:
+        """Every global policy that a call may set, as far as the program shows; () if that is not known."""
+        return self._policies.set_by(call)
+
     def policies_of_program_at(self, event: Event) -> tuple[PolicyName, ...]:
         """Like `policies_at`, but where this file does not tell, the policies that the importing files set."""
         policies = self.policies_at(event)

@@ -46,7 +46,12 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp701/clean_resumed_to_predict mp701/flagged_resumed_by_a_table
     """,
     "in_helpers": """
+<<<<<<< HEAD
         mp502/clean_step_of_an_optimizer
+=======
+        mp201/flagged_layers_taken_from_a_queue
+        mp201/flagged_layers_taken_from_a_list
+>>>>>>> g
         mp201/clean_behind_a_loop_over_policies
         mp310/clean_asked_of_the_settings mp506/flagged_own_model
         mp201/flagged_last_round_of_sizes
@@ -147,6 +152,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp115/flagged_given_by_function
     """,
     "methods_by_name": """
+        mp201/flagged_layers_taken_from_a_queue
         mp201/flagged_last_round_of_sizes
         mp411/flagged_optimizer_of_a_model_made_elsewhere
         mp106/flagged_bare_in_keras2_loop
@@ -261,6 +267,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp121/flagged_layers_of_a_registry
     """,
     "numbers_of_the_command_line": """
+        mp201/flagged_layers_taken_from_a_list
         mp405/flagged_each_example_keras2
         mp201/flagged_function_that_keeps_the_dtype
         mp202/flagged_number_first
@@ -279,6 +286,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp402/flagged_by_hand_in_a_class mp402/flagged_constant_tensor_by_hand mp402/flagged_factor_of_the_command_line
     """,
     "as_defaults": """
+        mp502/flagged_generalized_mean
         mp503/flagged_exponential_of_an_exponential
         mp202/flagged_dtype_of_a_carried_tensor
          mp202/flagged_switched_on_later
@@ -308,7 +316,12 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp311/flagged_updated_settings
     """,
     "checked": """
+<<<<<<< HEAD
         mp504/flagged_outputs_of_layers
+=======
+        mp404/clean_own_tape
+        mp106/clean_policy_among_choices
+>>>>>>> g
         mp409/clean_sum_of_two_losses
         mp402/clean_sums_unscaled_in_their_place mp402/clean_unscaled_for_the_optimizer_inside
         mp402/flagged_clipped_for_the_optimizer_inside
@@ -462,6 +475,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp107/clean_replaced_at_once mp405/flagged_asked_by_hasattr
     """,
     "from_absl": """
+        mp201/flagged_layers_taken_from_a_list
         mp701/flagged_layers_that_hand_on_their_policy
         mp701/flagged_h5_of_keras2
         mp204/flagged_metric_given_a_policy
@@ -503,6 +517,8 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp121/flagged_layers_of_a_registry
     """,
     "arguments_of_fire": """
+        mp201/flagged_layers_taken_from_a_list
+        mp202/flagged_policy_of_a_settings_file
         mp701/flagged_h5_of_keras2
         mp309/flagged_asked_under_bfloat16
         mp104/flagged_failure_is_hidden

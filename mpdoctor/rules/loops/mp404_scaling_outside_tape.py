@@ -81,7 +81,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if may_not_run(facts, gradient.context) or not is_gradient_call(gradient):
             continue
         tapes = [tape for tape in walk(gradient.receiver) if is_tape(tape)]
-        if _records(tapes, gradient.context):
+        if not tapes or _records(tapes, gradient.context):
             continue
         for scaled in _scaled(facts, target(gradient), tapes):
             if may_not_run(facts, scaled.context) or _records(tapes, scaled.context):

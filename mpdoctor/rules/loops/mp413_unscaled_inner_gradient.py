@@ -198,7 +198,7 @@ def _is_recorded(gradient: Call) -> bool:
     """Whether another tape is open where this gradient is taken."""
     own = [tape for tape in walk(gradient.receiver) if is_tape(tape)]
     open_tapes = [tape for value in gradient.context.withs for tape in walk(value) if is_tape(tape)]
-    return any(all(open_tape is not tape for tape in own) for open_tape in open_tapes)
+    return bool(own) and any(all(open_tape is not tape for tape in own) for open_tape in open_tapes)
 
 
 def _is_made_from(loss: Value | None, inner: Call) -> bool:

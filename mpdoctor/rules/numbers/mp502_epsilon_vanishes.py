@@ -90,6 +90,7 @@ from mpdoctor.semantics.source.numbers.epsilon_guards import (
     RECIPROCAL_ROOT,
     ROOT,
     ROOT_DIVISOR,
+    ROOT_OF_POWERS,
     Guard,
     adds_epsilon,
     guards,
@@ -108,12 +109,13 @@ WITHOUT_GUARD = {
     ROOT_DIVISOR: "a divisor of 0 gives inf or NaN",
     LOG: "the logarithm of 0 is -inf",
     ROOT: "the gradient of the root of 0 is infinite",
+    ROOT_OF_POWERS: "the gradient of the root of 0 is infinite",
     RECIPROCAL_ROOT: "the reciprocal of the root of 0 is infinite",
 }
 DIVIDED_HERE = "It is divided by here."
 USED_HERE = {
     LOG: "The logarithm is taken here.",
-    ROOT: "The root is taken here.",
+    **dict.fromkeys((ROOT, ROOT_OF_POWERS), "The root is taken here."),
     RECIPROCAL_ROOT: "The reciprocal of the root is taken here.",
     **{name: f"`{name}` is called here." for name in INVERSE},
 }
@@ -121,6 +123,7 @@ HELP = {
     LOG: "Write `1e-4`: the gradient at 0 is then 1e4, which a dynamic loss scale can adapt to.",
     ROOT: "Write `1e-4`: the gradient of the root at 0 is then 50.",
     ROOT_DIVISOR: "Write `1e-4`: the gradient at 0 is then 100.",
+    ROOT_OF_POWERS: "Cast to float32 before the power, and back behind the root.",
     RECIPROCAL_ROOT: "Write `1e-3`: the gradient at 0 is then 16,000; with 1e-4 it would leave float16's range.",
 }
 NO_NAN = (
@@ -169,11 +172,12 @@ def _guards_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
     """Numbers that protect a divisor, a root or a logarithm from 0."""
     precision = precision_of(facts)
     for guard in guards(facts):
-        largest, context = max(numbers_from_value(guard.number)), guard.user.context
+        largest, context = max(numbers_from_value(guard.number)) ** guard.power, guard.user.context
         is_too_small = 0 < largest < NO_RECIPROCAL and not asks_for_dtype(context)
         if not is_too_small or precision.dtype(guard.guarded, context) != "float16":
             continue
-        small = f"{written(largest)}{named_default(facts, guard.number)}"
+        small = f"{written(largest ** (1 / guard.power))}{named_default(facts, guard.number)}"
+        small += f" to the power of {guard.power:g}" if guard.power != 1 else ""
         optimizer = context.owner.name if context.owner is not None and context.owner.kind == "optimizer" else ""
         if largest <= ROUNDED_TO_ZERO and not (optimizer and guard.kind == ROOT):
             yield Finding(
@@ -186,7 +190,11 @@ def _guards_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
             )
         elif optimizer:
             continue  # its step is not differentiated, and the root of 0 is 0
-        elif guard.kind != ROOT and (guard.kind, guard.way) != (LOG, BOUND) and _is_differentiated(facts, guard):
+        elif (
+            guard.kind not in (ROOT, ROOT_OF_POWERS)
+            and (guard.kind, guard.way) != (LOG, BOUND)
+            and _is_differentiated(facts, guard)
+        ):
             yield Finding(
                 f"The reciprocal of {small} is infinite in float16: near 0 this expression's gradient is inf or NaN.",
                 _help(facts, guard),
@@ -223,8 +231,8 @@ def _fix(facts: SourceFacts, guard: Guard) -> Fix | None:
         return unsafe_fix("Write 1e-3", *(number_replaced(facts, each, places, "1e-3") for each in numbers))
     if is_log_of_softmax(facts, guard):
         return softmax_in_float32(facts, guard)
-    if guard.kind == DIVISOR:
-        return divided_without_nan(facts, guard)
+    if guard.kind in (DIVISOR, ROOT_OF_POWERS):
+        return divided_without_nan(facts, guard) if guard.kind == DIVISOR else None
     enough = "1e-3" if guard.kind == RECIPROCAL_ROOT else "1e-4"
     return unsafe_fix(f"Write {enough}", number_replaced(facts, number, [place], enough))
 

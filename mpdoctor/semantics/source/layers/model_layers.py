@@ -37,7 +37,7 @@ PARTS_OF_MODELS = ("input", "inputs", "output", "outputs", "layers", "get_layer"
 @lru_cache(maxsize=1)
 def half_policy_calls(facts: SourceFacts) -> tuple[Call, ...]:
     """The calls that may set a 16-bit global policy, by a name that the program says (floatx is not among them)."""
-    return tuple(call for call in facts.policy_calls if not set(HALF_POLICIES).isdisjoint(policies_set(call)))
+    return tuple(call for call in facts.policy_calls if not set(HALF_POLICIES).isdisjoint(policies_shown(facts, call)))
 
 
 def half_policy_before(facts: SourceFacts, call: Call) -> Call | None:
@@ -55,6 +55,11 @@ def policies_set(call: Call) -> tuple[str, ...]:
     if isinstance(call.callee, Api) and call.callee.is_(SET_FLOATX):
         return ()
     return policies_set_by(call)
+
+
+def policies_shown(facts: SourceFacts, call: Call) -> tuple[str, ...]:
+    """Like `policies_set`, and those that the program is meant for, where it reads the policy's name from outside."""
+    return () if isinstance(call.callee, Api) and call.callee.is_(SET_FLOATX) else facts.policies_set_by(call)
 
 
 def policies_written(call: Call) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from mpdoctor.semantics.source.layers.model_layers import (
     layer_name,
     layers_of,
     policies_of_layer,
-    policies_set,
+    policies_shown,
 )
 from mpdoctor.semantics.source.numbers.differentiated_values import leads_back_to
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
@@ -147,7 +147,7 @@ def may_be_float16(facts: SourceFacts, layer: Call, training: Call) -> bool:
         facts, layer
     ):
         return False
-    here = [call for call in half_policy_calls(facts) if "mixed_float16" in policies_set(call)]
+    here = [call for call in half_policy_calls(facts) if "mixed_float16" in policies_shown(facts, call)]
     return any(call.order < layer.order and not exclude_each_other(call.context, training.context) for call in here)
 
 

@@ -10,7 +10,9 @@ from mpdoctor.knowledge.api_names import TAPE
 from mpdoctor.knowledge.layer_kinds import WEIGHT_LISTS
 from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.instances import is_instance_of, is_of_super
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.user_definitions import Instance
 from mpdoctor.program.values import Attribute, Item, Value, agreed, is_api, known, options, walk
 from mpdoctor.semantics.source.loops.loss_scale_signs import may_be_scaled
 from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, wrapped
@@ -68,7 +70,7 @@ def is_gradient_call(value: Value) -> bool:
         return False
     if value.receiver is None or value.method == "gradients":
         return is_api(value.callee, *IN_GRAPHS)
-    return any(is_tape(part) for part in walk(value.receiver))
+    return any(map(is_tape, walk(value.receiver))) or _is_inherited_from_tape(value)
 
 
 def is_without_tape(gradient: Call) -> bool:
@@ -82,7 +84,14 @@ def unscales(value: Value) -> TypeGuard[Call]:
 
 
 def is_tape(value: Value) -> bool:
-    return isinstance(value, Call) and is_api(value.callee, TAPE)
+    """Whether it is a GradientTape, or an object of a class of the user's below it."""
+    return isinstance(value, (Call, Instance)) and is_instance_of(value, TAPE)
+
+
+def _is_inherited_from_tape(call: Call) -> bool:
+    """Whether it is `super().gradient(…)` in a class below GradientTape."""
+    own = call.context.owner if is_of_super(call) else None
+    return own is not None and any(base.is_(TAPE) for base in own.library_bases())
 
 
 def optimizer_scales(facts: SourceFacts, apply: Call) -> str | None:

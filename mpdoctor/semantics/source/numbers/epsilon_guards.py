@@ -13,17 +13,18 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, is_api, known, options
 from mpdoctor.semantics.source.function_names import function_named, functions_called
 from mpdoctor.semantics.source.numbers.constants import numbers_from_value
+from mpdoctor.semantics.source.numbers.powers_in_means import POWERS, is_root, powers_in_means
 from mpdoctor.semantics.source.numbers.sums_away_from_zero import stays_away_from_zero
 from mpdoctor.semantics.source.operands.value_parts import first_argument, opened
 
 DIVISOR, ROOT_DIVISOR, LOG, ROOT, RECIPROCAL_ROOT = "divisor", "divisor under a root", "log", "root", "reciprocal root"
+ROOT_OF_POWERS = "root of powers"
 # Whose gradient at 1 is infinite.
 INVERSE = ("acos", "arccos", "asin", "arcsin")
 ADDED, BOUND = "added", "bound"
 
 _DIVIDING = ("divide", "truediv", "true_divide")
 _OF_ONE = {"reciprocal": DIVISOR, "log": LOG, "sqrt": ROOT, "rsqrt": RECIPROCAL_ROOT}  # functions of one argument
-_POWERS = ("pow", "power")
 _EXPONENTS = {0.5: ROOT, -0.5: RECIPROCAL_ROOT, -1: DIVISOR}
 _LOWER = {"maximum": (0, 1), "clip_by_value": (1,), "clip": (1,)}
 _UPPER = {"minimum": (0, 1), "clip_by_value": (2,), "clip": (2,)}
@@ -47,7 +48,8 @@ class Use(NamedTuple):
     """A value of which one number must not be reached: a divisor, or what a root or a logarithm is taken of.
 
     kind
-        DIVISOR, LOG, ROOT, RECIPROCAL_ROOT; of a guard also ROOT_DIVISOR, or the name of an inverse function.
+        DIVISOR, LOG, ROOT, RECIPROCAL_ROOT, ROOT_OF_POWERS; of a guard also ROOT_DIVISOR, or the name of an inverse
+        function.
     """
 
     kind: str
@@ -62,6 +64,8 @@ class Guard(NamedTuple):
         How the guarded value is used, as in `Use`.
     way
         ADDED or BOUND.
+    power
+        To which the guarded value is raised before it is used.
     """
 
     kind: str
@@ -69,11 +73,16 @@ class Guard(NamedTuple):
     number: Value
     guarded: Value
     user: User
+    power: float = 1.0
 
 
 def guards(facts: SourceFacts) -> Iterator[Guard]:
     """Every number that keeps a divisor, a root or a logarithm away from 0."""
     for use in _uses(facts):
+        if use.kind == ROOT_OF_POWERS:
+            for base, power in powers_in_means(use.value):
+                yield from (guard._replace(power=power) for guard in _guards_in(ROOT_OF_POWERS, base, use.user))
+            continue
         for part in _factors(use.value) if use.kind == DIVISOR else opened(use.value):
             if use.kind == DIVISOR and _is_root(part):
                 yield from _guards_in(ROOT_DIVISOR, first_argument(part), use.user)
@@ -127,7 +136,7 @@ def _use_in_operation(operation: Operation) -> Use | None:
 
 
 def _use_in_call(call: Call, name: str) -> Use | None:
-    if name in _POWERS:
+    if name in POWERS:
         kind = _kind_of_power(call.argument(1, "y"))
         return Use(kind, call.argument(0, "x") or call, call) if kind is not None else None
     if name in _DIVIDING:
@@ -160,7 +169,8 @@ def has_logarithm_taken(facts: SourceFacts, quotient: User) -> bool:
 def _kind_of_power(exponent: Value | None) -> str | None:
     """How a power with this exponent uses its base: as a divisor or under a root; None for others."""
     number = known(exponent)
-    return _EXPONENTS.get(number) if isinstance(number, (int, float)) else None
+    kind = _EXPONENTS.get(number) if isinstance(number, (int, float)) else None
+    return kind or (ROOT_OF_POWERS if is_root(exponent) else None)
 
 
 def _guards_in(kind: str, value: Value | None, user: User) -> Iterator[Guard]:

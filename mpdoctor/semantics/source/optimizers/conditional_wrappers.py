@@ -10,7 +10,7 @@ from mpdoctor.program.events import Call, Event
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import MISSING, Api, Attribute, Earlier, Known, Value, certainly_known, options
-from mpdoctor.semantics.source.layers.model_layers import half_policy_calls, policies_set
+from mpdoctor.semantics.source.layers.model_layers import half_policy_calls, policies_shown
 from mpdoctor.semantics.source.optimizers.wrappers import inner_argument, wrapped
 from mpdoctor.semantics.source.programs.branches import have_the_same_answer
 
@@ -36,7 +36,7 @@ def _wrapped_under_a_policy_on_condition(facts: SourceFacts, value: Value, event
     settings = [
         call
         for call in half_policy_calls(facts)
-        if "mixed_float16" in policies_set(call)
+        if "mixed_float16" in policies_shown(facts, call)
         and not call.context.guarded
         and call.order < event.order
         and call.context.run in (0, event.context.run)

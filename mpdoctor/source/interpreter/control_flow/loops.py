@@ -9,6 +9,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.values import Collection, Earlier, Value, certainly_known, is_api, known
 from mpdoctor.source.interpreter.assignments import assign
 from mpdoctor.source.interpreter.containers.elements import element_of, iterated
+from mpdoctor.source.interpreter.control_flow.emptied_lists import execute_until_empty
 from mpdoctor.source.interpreter.control_flow.loop_rounds import is_range_with_steps, last_rounds, rounds_in_turn
 from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
 from mpdoctor.source.interpreter.state.events import Events
@@ -69,6 +70,9 @@ def _execute_for_each(state: State, node: ast.For | ast.AsyncFor, elements: tupl
 
 
 def execute_while(state: State, node: ast.While) -> bool:
+    goes_on = execute_until_empty(state, node)
+    if goes_on is not None:
+        return goes_on
     _execute_loop(state, node, lambda: evaluate(state, node.test), _is_true_at_first(state, node.test))
     return True
 

@@ -19,6 +19,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.instances import is_instance_of
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
 from mpdoctor.program.values import Api, Attribute, Collection, Known, Value, is_api, known
+from mpdoctor.source.interpreter.settings.offered_policies import policies_offered
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.joining import joined
 
@@ -31,21 +32,24 @@ _DEEPEST = 5
 
 
 def remember_argument(state: State, call: Call) -> None:
-    """Remember the defaults of `parser.add_argument("--policy", default="mixed_float16")` and
-    `parser.set_defaults(policy=…)`; of functions, of which each command sets its own (`set_defaults(func=train)`),
-    all."""
+    """Remember the defaults of `parser.add_argument("--policy", default="mixed_float16")`, with the policies of mixed
+    precision that it can be set to instead, and `parser.set_defaults(policy=…)`; of functions, of which each command
+    sets its own (`set_defaults(func=train)`), all."""
     parser = _parser_of(call.receiver) if call.method in ("add_argument", "set_defaults") else None
     if parser is None:
         return
     given = call.keywords if call.method == "set_defaults" else ((_name_of(call), _default_of(call)),)
     for name, default in given:
-        if not name or known(call.keyword("required")) is True:
+        offered = policies_offered(call.keyword("choices"), default) if _keeps_texts(call) else ()
+        if not name or (known(call.keyword("required")) is True and not offered):
             continue
         if is_text_or_number(default) and _is_kept(call, default):
             assert default is not None
             const = call.keyword("const") if known(call.keyword("action")) == "store_const" else None
             default = joined((default, const)) if const is not None and is_text_or_number(const) else default
-            _remember_default(state, parser, name, default)
+            _remember_default(state, parser, name, joined((default, *offered)))
+        elif offered:
+            _remember_default(state, parser, name, joined(offered))
         elif isinstance(default, Defined) and isinstance(default.of, FunctionFacts) and call.method == "set_defaults":
             before = state.attributes.get(id(parser), {}).get(name)
             _remember_default(state, parser, name, default if before is None else joined((before, default)))
@@ -75,10 +79,17 @@ def remember_flag(state: State, call: Call) -> None:
     """Remember the default of `flags.DEFINE_string("policy", "mixed_float16", …)`."""
     if not _defines_flag(call):
         return
-    name, default = known(call.argument(0, "name")), call.argument(1, "default")
-    if isinstance(name, str) and is_text_or_number(default):
-        assert default is not None
+    name, default = known(call.argument(0, "name")), _default_of_flag(call)
+    if isinstance(name, str) and default is not None:
         state.walk.side_effects.set(state.flags, name, default)
+
+
+def _default_of_flag(call: Call) -> Value | None:
+    """The default of a flag of absl's, and the policies of mixed precision that it can be set to instead."""
+    default = call.argument(1, "default")
+    offered = policies_offered(call.argument(2, "enum_values"), default) if call.method == "DEFINE_enum" else ()
+    held = (default, *offered) if default is not None and is_text_or_number(default) else offered
+    return joined(held) if held else None
 
 
 def default_of_variable(call: Call) -> Value | None:
@@ -90,8 +101,7 @@ def default_of_variable(call: Call) -> Value | None:
 def default_of_argument(state: State, of: Value, name: str) -> Value | None:
     """The default of `args.policy`, or of `POLICY.value` where a flag has a name of its own."""
     if name == "value" and isinstance(of, Call) and _defines_flag(of):
-        default = of.argument(1, "default")
-        return default if is_text_or_number(default) else None
+        return _default_of_flag(of)
     parsed = parsing_call(of)
     parser = None if parsed is None else _parser_of(parsed.receiver)
     return None if parser is None else state.attributes.get(id(parser), {}).get(name)
@@ -122,9 +132,8 @@ def defaults_of_command(facts: FunctionFacts) -> dict[str, Value]:
     for decorator in facts.decorators:
         if not isinstance(decorator, Call):
             continue
-        default = decorator.keyword("default")
-        if is_option_of_click(decorator) and is_text_or_number(default) and _is_kept(decorator, default):
-            assert default is not None
+        default = _default_in_click(decorator)
+        if default is not None:
             defaults[_name_in_click(decorator)] = default
         is_command = is_command or is_command_of_typer(decorator)
     for name, given in facts.defaults.items():
@@ -133,6 +142,18 @@ def defaults_of_command(facts: FunctionFacts) -> dict[str, Value]:
         if (is_option or is_command) and default is not None and is_text_or_number(default):
             defaults[name] = default
     return defaults
+
+
+def _default_in_click(decorator: Call) -> Value | None:
+    """The default of an option of click's, and the policies of mixed precision among its choices."""
+    if not is_option_of_click(decorator):
+        return None
+    default, kind = decorator.keyword("default"), decorator.keyword("type")
+    choice = kind if isinstance(kind, Call) and is_api(kind.callee, "click.Choice") else None
+    offered = () if choice is None else policies_offered(choice.argument(0, "choices"), default)
+    is_default = is_text_or_number(default) and _is_kept(decorator, default)
+    held = (default, *offered) if is_default else offered
+    return joined(held) if held else None
 
 
 def default_of_flag(state: State, value: Value) -> Value | None:
@@ -148,9 +169,12 @@ def _defines_flag(call: Call) -> bool:
 
 def _is_kept(call: Call, default: Value | None) -> bool:
     """Whether a default stays as it is written: argparse hands a text, and no number, to the argument's `type`."""
+    return not isinstance(known(default), str) or _keeps_texts(call)
+
+
+def _keeps_texts(call: Call) -> bool:
     kind = call.keyword("type")
-    keeps = is_api(kind.callee if isinstance(kind, Call) else kind, "builtins.str", *_KEEPING_A_TEXT)
-    return kind is None or not isinstance(known(default), str) or keeps
+    return kind is None or is_api(kind.callee if isinstance(kind, Call) else kind, "builtins.str", *_KEEPING_A_TEXT)
 
 
 def _parser_of(value: Value | None) -> Value | None:
