@@ -308,6 +308,8 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp311/flagged_updated_settings
     """,
     "checked": """
+        mp312/clean_looks_for_overflows_itself
+        mp312/flagged_applied_by_the_optimizer_inside
         mp411/clean_called_of_its_own_class
         mp409/clean_sum_of_two_losses
         mp402/clean_sums_unscaled_in_their_place mp402/clean_unscaled_for_the_optimizer_inside

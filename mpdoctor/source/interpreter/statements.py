@@ -87,9 +87,7 @@ def execute_return(state: State, node: ast.Return) -> bool:
     if node.value is None:
         state.frame.returns.append(Known(state.place(node), None))
     elif isinstance(node.value, ast.IfExp):
-        arms = evaluate_conditional(
-            state, node.value, lambda arm, value: record_return(state, value, state.place(arm))
-        )
+        arms = evaluate_conditional(state, node.value, lambda arm, value: record_return(state, value, state.place(arm)))
         state.frame.returns.append(arms)
     else:
         value = evaluate(state, node.value)
