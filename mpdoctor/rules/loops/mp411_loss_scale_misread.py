@@ -41,9 +41,9 @@ from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import FITTING
 from mpdoctor.knowledge.wrapper_api import APPLYING, ONCE_BUILT, SCALING, WRAPPER_LACKS
 from mpdoctor.program.events import Call, Read
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Instance
-from mpdoctor.program.instances import class_of
 from mpdoctor.program.values import Api, Attribute, Collection, is_api, options
 from mpdoctor.semantics.source.edits.attributes import attribute_renamed
 from mpdoctor.semantics.source.edits.expressions import put_around, replaced, safe_fix
