@@ -231,6 +231,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp201/flagged_head_made_by_a_subclass
     """,
     "texts_of_the_command_line": """
+        mp411/flagged_called_behind_a_flag
         mp701/flagged_layers_that_hand_on_their_policy
         mp701/flagged_h5_of_keras2
         mp204/flagged_metric_given_a_policy mp309/flagged_asked_under_bfloat16
@@ -317,11 +318,17 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     """,
     "checked": """
 <<<<<<< HEAD
+<<<<<<< HEAD
         mp504/flagged_outputs_of_layers
 =======
         mp404/clean_own_tape
         mp106/clean_policy_among_choices
 >>>>>>> g
+=======
+        mp312/clean_looks_for_overflows_itself
+        mp312/flagged_applied_by_the_optimizer_inside
+        mp411/clean_called_of_its_own_class
+>>>>>>> a
         mp409/clean_sum_of_two_losses
         mp402/clean_sums_unscaled_in_their_place mp402/clean_unscaled_for_the_optimizer_inside
         mp402/flagged_clipped_for_the_optimizer_inside

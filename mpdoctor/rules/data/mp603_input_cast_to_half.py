@@ -49,7 +49,7 @@ from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import FITTING
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST, GLOBAL_POLICY
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
-from mpdoctor.program.events import Call
+from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Api, Collection, Value, is_api, options, walk
@@ -194,6 +194,23 @@ def _returned_by_maps(facts: SourceFacts, value: Value) -> Iterator[tuple[str, V
                 for role, item in zip(PAIR if is_pair else ("",) * len(items), items, strict=True):
                     for option in options(item):
                         yield from ((role, made) for made in behind(option))
+                        yield from ((role, made) for made in _mixed_samples(option))
+
+
+def _mixed_samples(value: Value) -> Iterator[Call]:
+    """The casts of the samples that a mapped function mixes, as MixUp does: `x1 * share + x2 * (1 - share)`."""
+    terms = value.operands if isinstance(value, Operation) and value.operator == "+" else ()
+    products = [term for term in terms if isinstance(term, Operation) and term.operator == "*"]
+    for product in products if len(products) == 2 else ():
+        for factor in (option for operand in product.operands for option in options(operand)):
+            if isinstance(factor, Call) and is_api(factor.callee, "tensorflow.cast") and _is_sample(factor):
+                yield factor
+
+
+def _is_sample(cast: Call) -> bool:
+    """Whether it casts what its function is given, or a part of it."""
+    of = cast.argument(0, "x")
+    return of is not None and any(isinstance(part, Parameter) for option in options(of) for part in behind(option))
 
 
 def _name(value: Value) -> str:

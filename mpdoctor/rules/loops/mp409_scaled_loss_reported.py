@@ -129,24 +129,25 @@ def _returned(facts: SourceFacts, scaled: list[Call]) -> Iterator[tuple[Call, Re
     """Each scaled loss that a function returns, unless its caller knows that it is scaled: one beside its gradients, or
     beside the unscaled loss. Gradients from which the loss itself was computed, as in a penalty, and their norm do not
     count, nor do unscaled ones where the program has no caller."""
-    unscaled = {id(loss) for call in scaled for loss in options(call.argument(0))}
+    losses_made = {*scaled, *(loss for call in scaled for loss in options(call.argument(0)))}
     for returned in facts.returns:
         values = list(values_shown(returned.value))
         shown = (part for value in values for part in summands(value))
         scalings = (loss for part in shown if (loss := scaling_of(part, scaled)))
         losses = [loss for loss in scalings if not exclude_each_other(loss.context, returned.context)]
         told = [value for value in values if not _is_the_other_arm(value, returned.value, losses)]
-        if not losses or any(_is_unscaled_loss(value, scaled, unscaled) for value in told):
+        losses = [loss for loss in losses if not any(_is_unscaled_loss(value, scaled, loss) for value in told)]
+        if not losses:
             continue
-        gradients = until_gradients(returned.value, lambda part: part in scaled or _is_norm(part))
+        gradients = until_gradients(returned.value, lambda part: part in losses_made or _is_norm(part))
         if not any(is_gradient_call(part) for part in gradients) or _is_by_itself(facts, returned, scaled):
             yield from ((loss, returned) for loss in losses)
 
 
-def _is_unscaled_loss(value: Value, scaled: list[Call], unscaled: set[int]) -> bool:
-    """Whether it is a loss before it is scaled, or a sum of it and of nothing that is scaled."""
-    parts = list(summands(value))
-    return any(id(part) in unscaled for part in parts) and not any(scaling_of(part, scaled) for part in parts)
+def _is_unscaled_loss(value: Value, scaled: list[Call], scaling: Call) -> bool:
+    """Whether it is this loss before it is scaled, or a sum of it and of nothing that is scaled."""
+    parts, unscaled = list(summands(value)), options(scaling.argument(0))
+    return any(part in unscaled for part in parts) and not any(scaling_of(part, scaled) for part in parts)
 
 
 def _is_the_other_arm(value: Value, returned: Value | None, losses: list[Call]) -> bool:

@@ -41,6 +41,7 @@ from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import FITTING
 from mpdoctor.knowledge.wrapper_api import APPLYING, ONCE_BUILT, SCALING, WRAPPER_LACKS
 from mpdoctor.program.events import Call, Read
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Instance
 from mpdoctor.program.values import Api, Attribute, Collection, is_api, options
@@ -104,7 +105,7 @@ def _called(facts: SourceFacts) -> Iterator[Finding]:
     for read in reads(facts, NUMBERS):
         if read.context.guarded or not read.is_called:
             continue
-        if not wrapped(facts, read.of, read) and not scales_in_keras2(facts, read.of):
+        if not _may_be_wrapper(facts, read) and not scales_in_keras2(facts, read.of):
             continue
         of = _of(facts, read)
         right = "dynamic_scale" if facts.keras.is_keras3 and read.name == "loss_scale" else read.name
@@ -115,6 +116,14 @@ def _called(facts: SourceFacts) -> Iterator[Finding]:
             read.location,
             fix=_uncalled(facts, read, right),
         )
+
+
+def _may_be_wrapper(facts: SourceFacts, read: Read) -> bool:
+    """Whether it is read of a wrapper, on some path at least: on the others it is an optimizer that has no such number
+    at all, unless it is of a class of the program's own."""
+    if any(class_of(option) is not None for option in options(read.of)):
+        return bool(wrapped(facts, read.of, read))
+    return bool(wrapped(facts, read.of, read, certain=False))
 
 
 def _called_by_another_name(facts: SourceFacts) -> Iterator[Finding]:

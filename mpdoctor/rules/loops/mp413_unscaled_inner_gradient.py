@@ -76,7 +76,14 @@ from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_inner_gradients import scaled_inner_gradient
 from mpdoctor.semantics.source.layers.model_layers import policies_set
 from mpdoctor.semantics.source.loops.float16_layers import is_differentiated_in_float32
-from mpdoctor.semantics.source.loops.gradients import gradient_calls, is_tape, is_without_tape, sources, target
+from mpdoctor.semantics.source.loops.gradients import (
+    gradient_calls,
+    is_gradient_call,
+    is_tape,
+    is_without_tape,
+    sources,
+    target,
+)
 from mpdoctor.semantics.source.loops.loss_scale_signs import may_be_scaled_in
 from mpdoctor.semantics.source.programs.branches import exclude_each_other, is_for_float32
 
@@ -178,7 +185,8 @@ def _runs_in_float16(facts: SourceFacts, inner: Call) -> bool:
 def _may_be_scaled(facts: SourceFacts, inner: Call) -> bool:
     """Whether the gradient is scaled, through its target or through `output_gradients`."""
     factors_given = inner.argument(2, "grad_ys" if is_without_tape(inner) else "output_gradients")
-    if factors_given is not None or may_be_scaled_in(facts, target(inner)):
+    targets = target(inner), *(target(part) for part in walk(target(inner)) if is_gradient_call(part))
+    if factors_given is not None or any(may_be_scaled_in(facts, each) for each in targets):
         return True
     factors = [part for part in walk(target(inner)) if isinstance(part, Operation) and part.operator == "*"]
     return any(

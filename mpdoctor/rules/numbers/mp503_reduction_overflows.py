@@ -110,8 +110,8 @@ HELP = {
     SUM: "Cast first: `tf.reduce_sum(tf.cast(x, tf.float32), …)`.",
     NORM: "Cast first: `tf.cast(x, tf.float32)`.",
     SQUARE: "Cast first: `tf.square(tf.cast(x, tf.float32))`.",
-    EXPONENTIAL: "Use `tf.nn.softmax`, `tf.nn.sigmoid`, `tf.nn.softplus` or `tf.reduce_logsumexp`, or cast to float32 "
-    "first.",
+    EXPONENTIAL: "Use `tf.nn.softmax`, `tf.nn.sigmoid`, `tf.nn.softplus`, `tf.reduce_logsumexp` or "
+    "`tf.math.cumulative_logsumexp`, or cast to float32 first.",
     GRAM: "Cast first: `tf.cast(x, tf.float32)`, or divide by the number of positions before the product.",
 }
 SOFTPLUS = "Write `tf.nn.softplus(x)` for `log(1 + exp(x))`: it is the same, and stays finite."

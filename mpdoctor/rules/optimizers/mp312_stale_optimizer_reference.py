@@ -73,6 +73,11 @@ from mpdoctor.semantics.wording import name_of_optimizer, receiver_text
 SEVERITY = Severity.ERROR
 FIXES = ("safe", "unsafe")
 EXPLAINS = {"MP106": "model", "MP903": "line", "MP905": "line", "MP907": "line", "MP911": "line", "MP912": "line"}
+INSIDE = "inner_optimizer"
+LOOKING_FOR_OVERFLOWS = (
+    *(f"tensorflow.math.{name}" for name in ("is_finite", "is_inf", "is_nan")),
+    *("tensorflow.debugging.check_numerics", "numpy.isfinite", "numpy.isnan", "numpy.isinf"),
+)
 UNPROTECTED = "no loss scale protects these gradients, and in float16 those below 3e-08 become zero"
 
 
@@ -89,7 +94,7 @@ def _applied_bare(facts: SourceFacts, wrapping: Call, inner: Call) -> Iterator[F
     """Calls in which the bare optimizer applies gradients that its wrapper should apply."""
     by_compile = wrapping.method == "compile"
     for apply in facts.method_calls(*APPLYING, "minimize"):
-        if apply.receiver is not inner or any(receiver is not inner for receiver in receivers(facts, apply)):
+        if not all(_is_inside(facts, option, wrapping, inner) for option in (apply.receiver, *receivers(facts, apply))):
             continue
         if is_absent(wrapping, apply.context):
             continue
@@ -106,6 +111,15 @@ def _applied_bare(facts: SourceFacts, wrapping: Call, inner: Call) -> Iterator[F
                 apply.location,
                 fix=_fix(facts, wrapper, wrapping, apply, scalings) if by_compile else None,
             )
+
+
+def _is_inside(facts: SourceFacts, optimizer: Value | None, wrapping: Call, inner: Call) -> bool:
+    """Whether it is the optimizer inside: by its own name, or in Keras 2 as `wrapper.inner_optimizer` in a program that
+    looks for no overflow itself. (MP402 looks at what applies scaled gradients in Keras 3.)"""
+    if optimizer is inner:
+        return True
+    by_name = isinstance(optimizer, Attribute) and optimizer.name == INSIDE and options(optimizer.of) == (wrapping,)
+    return by_name and not facts.keras.is_keras3 and not any(True for _ in facts.calls_of(*LOOKING_FOR_OVERFLOWS))
 
 
 def _name_of_wrapper(facts: SourceFacts, wrapping: Call, apply: Call, scalings: list[Call]) -> str:

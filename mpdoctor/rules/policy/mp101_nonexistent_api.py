@@ -33,6 +33,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
+from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.api_history import (
     IN_EXPERIMENTAL,
@@ -61,7 +62,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     imported: set[str] = set()
     for use in facts.uses:
         real = _real_name(use.api.name)
-        if real is None or use.context.asks_what_exists or is_private(use.api.spelled):
+        hidden_at = _hidden_for_good(facts, use)
+        if real is None or (use.context.asks_what_exists and hidden_at is None) or is_private(use.api.spelled):
             continue
         if not use.is_import and (not use.dotted or _is_one_of_several(facts, use)):
             continue
@@ -72,11 +74,23 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             continue
         yield Finding(
             f"`{_as_written(facts, use)}` does not exist: no version of TensorFlow or Keras ever had it. This line "
-            f"raises {'ImportError' if use.is_import else 'AttributeError'}.",
+            f"raises {'ImportError' if use.is_import else 'AttributeError'}{_hidden_by(hidden_at)}.",
             _advice(facts, use, real),
             use.location,
             fix=_fix(facts, use, real),
         )
+
+
+def _hidden_for_good(facts: SourceFacts, use: Use) -> Location | None:
+    """The `except` clause that hides every time that the name does not exist, where the program sets its policy in no
+    other way."""
+    return None if facts.policy_calls else use.context.swallowed
+
+
+def _hidden_by(hidden_at: Location | None) -> str:
+    if hidden_at is None:
+        return ""
+    return f", which `except` hides (line {hidden_at.line}): each time the program goes on without it"
 
 
 def _advice(facts: SourceFacts, use: Use, real: str) -> str:

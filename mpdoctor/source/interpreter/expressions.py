@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
 from mpdoctor.facts.half_dtypes import HALF_POLICIES
 from mpdoctor.facts.location import Location
@@ -136,7 +137,10 @@ def _operands(state: State, node: ast.BoolOp) -> list[Value]:
     return values
 
 
-def evaluate_conditional(state: State, node: ast.IfExp) -> Value:
+def evaluate_conditional(
+    state: State, node: ast.IfExp, behind_arm: Callable[[ast.expr, Value], None] | None = None
+) -> Value:
+    """The value of either arm. `behind_arm` is called with each, where the arm's question is still answered."""
     test, parts = evaluate_test(state, node.test)
     certain = certain_answer(state, node.test, test)
     question, several = question_of(node.test, test), names_of_several(state, node.test)
@@ -153,6 +157,8 @@ def evaluate_conditional(state: State, node: ast.IfExp) -> Value:
             state.frame.otherwise = otherwise | asked_otherwise(node.test, test, taken)
             choices.append(evaluate(state, arm))
             state.choose(choices[-1])
+            if behind_arm is not None:
+                behind_arm(arm, choices[-1])
             state.frame.otherwise = otherwise
             state.scope.names.update(left_out)
             state.context = before

@@ -12,7 +12,7 @@ from mpdoctor.source.interpreter.attributes import attribute_of
 from mpdoctor.source.interpreter.calls.calls import evaluate_call
 from mpdoctor.source.interpreter.containers.methods import extend_list
 from mpdoctor.source.interpreter.dispatch import evaluate
-from mpdoctor.source.interpreter.expressions import operation_on
+from mpdoctor.source.interpreter.expressions import evaluate_conditional, operation_on
 from mpdoctor.source.interpreter.name_lookup import find
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_return
@@ -81,11 +81,17 @@ def execute_augmented_assignment(state: State, node: ast.AugAssign) -> bool:
 
 
 def execute_return(state: State, node: ast.Return) -> bool:
-    """Record the returned value for the callers. Always False."""
-    value = Known(state.place(node), None) if node.value is None else evaluate(state, node.value)
-    state.frame.returns.append(value)
+    """Record the returned value for the callers; of `return a if asked else b` each arm, as an `if` would return it.
+    Always False."""
     state.frame.ends_program = False
-    if node.value is not None:
+    if node.value is None:
+        state.frame.returns.append(Known(state.place(node), None))
+    elif isinstance(node.value, ast.IfExp):
+        arms = evaluate_conditional(state, node.value, lambda arm, value: record_return(state, value, state.place(arm)))
+        state.frame.returns.append(arms)
+    else:
+        value = evaluate(state, node.value)
+        state.frame.returns.append(value)
         record_return(state, value, state.place(node.value))
     return False
 

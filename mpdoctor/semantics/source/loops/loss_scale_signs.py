@@ -15,6 +15,7 @@ from mpdoctor.semantics.source.optimizers.bare_optimizers import is_left_bare
 
 # Methods of a dataset, whose arguments are counts: `shuffle(batch_size * 128)`.
 _COUNTING = ("batch", "padded_batch", "prefetch", "repeat", "shard", "shuffle", "skip", "take", "window")
+_DIFFERENTIATING = ("gradient", "jacobian", "batch_jacobian")
 SMALLEST_SCALE = 128  # a power of two from here on that multiplies a loss is a loss scale made by hand
 
 
@@ -72,9 +73,12 @@ def _made_from(loss: Value) -> Iterator[Value]:
 
 
 def _scalable_parts(value: Value) -> tuple[Value, ...]:
-    """What it is directly made of, as far as it is scaled where that is."""
+    """What it is directly made of, as far as it is scaled where that is. The target of an inner gradient has a scale of
+    its own, which is divided out before the loss is computed from that gradient."""
     if isinstance(value, Item):
         return (value.of,)
+    if isinstance(value, Call) and value.method in _DIFFERENTIATING and value.receiver is not None:
+        return (value.receiver,)
     receiver = value.receiver if isinstance(value, Call) and value.method in _COUNTING else None
     return value.parts if receiver is None else (receiver,)
 

@@ -64,7 +64,7 @@ def reductions(facts: SourceFacts) -> Iterator[Reduction]:
 def _reductions_of_call(call: Call, name: str, value: Value) -> Iterator[Reduction]:
     if name in SUMS:
         yield from _reductions_of_sum(call, value)
-    elif name in SUMS_OF_SEGMENTS:
+    elif name in SUMS_OF_SEGMENTS or name == "cumsum":
         yield from _unbounded(call, value)
     elif name == "l2_loss" or (name in NORMS and _is_wide(call) and not _fits(value, squared=True)):
         yield Reduction(call, NORM, value)
