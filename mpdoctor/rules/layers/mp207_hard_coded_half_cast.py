@@ -107,15 +107,15 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         ]
         in_helper = is_loss and not stands_in_a_loss(facts, call, losses)
         fix = None if in_helper else _fix_in_loss(facts, together, losses) if is_loss else _fix(facts, call)
-        instead = _instead(facts, call, dtype, given, losses, is_loss=is_loss)
+        instead = _help(facts, call, dtype, given, losses, is_loss=is_loss)
         yield _finding(dtype, is_cast(call), instead, call.location, fix, meets_what_no_cast_decides(facts, call))
-    yield from _in_steps(facts, {call.location for call, *_ in casts_by_name})
+    yield from _findings_in_steps(facts, {call.location for call, *_ in casts_by_name})
 
 
-def _in_steps(facts: SourceFacts, reported: set[Location]) -> Iterator[Finding]:
+def _findings_in_steps(facts: SourceFacts, reported: set[Location]) -> Iterator[Finding]:
     """A finding for each cast at a place that has none yet: a loss that is followed from each of its calls holds the
     same cast many times."""
-    met = {call.location: dtype for call, dtype in _met_in_steps(facts)}
+    met = {call.location: dtype for call, dtype in _casts_met_in_steps(facts)}
     for place, dtype in met.items():
         if place not in reported:
             yield _finding(dtype, of_cast=True, instead=HELP_IN_STEP, location=place, fix=None, raises=True)
@@ -124,7 +124,7 @@ def _in_steps(facts: SourceFacts, reported: set[Location]) -> Iterator[Finding]:
 def _casts_by_name(facts: SourceFacts, losses: set[int]) -> Iterator[tuple[Call, str, Value, bool]]:
     """(call, dtype, the value that names it, whether it is in a loss) for each call that casts or makes a tensor by
     name."""
-    for call, dtype, given in (*_casts(facts), *_made(facts)):
+    for call, dtype, given in (*_casts(facts), *_tensors_made(facts)):
         if dtype not in HALF or _is_of_a_tensor(given) or _is_conditional(call.context):
             continue
         is_loss = runs_in_a_loss(facts, call.context, losses)
@@ -134,10 +134,10 @@ def _casts_by_name(facts: SourceFacts, losses: set[int]) -> Iterator[tuple[Call,
             yield call, dtype, given, is_loss
 
 
-def _met_in_steps(facts: SourceFacts) -> Iterator[tuple[Call, str]]:
+def _casts_met_in_steps(facts: SourceFacts) -> Iterator[tuple[Call, str]]:
     """The casts by name, under a tape, of what meets an output of the model there, which follows a policy that the
     program can be told to set or not."""
-    by_id = {id(call): (call, dtype) for call, dtype in _unconditional(facts)}
+    by_id = {id(call): (call, dtype) for call, dtype in _unconditional_casts(facts)}
     if by_id and _can_be_switched(facts):
         for met in mixed_operands(facts):
             if _runs_under_a_tape(met[0].context) and may_raise(facts, met):
@@ -145,7 +145,7 @@ def _met_in_steps(facts: SourceFacts) -> Iterator[tuple[Call, str]]:
                 yield from (by_id[id(value)] for value in beside if id(value) in by_id)
 
 
-def _unconditional(facts: SourceFacts) -> Iterator[tuple[Call, str]]:
+def _unconditional_casts(facts: SourceFacts) -> Iterator[tuple[Call, str]]:
     for call, dtype, given in _casts(facts):
         if dtype in HALF and not _is_of_a_tensor(given) and not _is_conditional(call.context):
             yield call, dtype
@@ -183,7 +183,7 @@ def _casts(facts: SourceFacts) -> Iterator[tuple[Call, str, Value]]:
             yield call, dtype, given
 
 
-def _made(facts: SourceFacts) -> Iterator[tuple[Call, str, Value]]:
+def _tensors_made(facts: SourceFacts) -> Iterator[tuple[Call, str, Value]]:
     """`tf.ones((4, 4), tf.float16)`, where it is combined with another tensor at once. Not a state that is passed to a
     layer: that may have to be float16."""
     for call in facts.calls_of(*MAKERS):
@@ -238,7 +238,7 @@ def _finding(dtype: str, of_cast: bool, instead: str, location: Location, fix: F
     )
 
 
-def _instead(facts: SourceFacts, call: Call, dtype: str, given: Value, losses: set[int], *, is_loss: bool) -> str:
+def _help(facts: SourceFacts, call: Call, dtype: str, given: Value, losses: set[int], *, is_loss: bool) -> str:
     text = text_at(facts, given.location) or dtype
     if is_loss:
         predictions = name_of_predictions(facts, call, losses)

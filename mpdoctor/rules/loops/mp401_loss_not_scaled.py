@@ -111,16 +111,16 @@ DIVIDED = "The loss was never scaled, but the gradients are divided by the loss 
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    yield from _without_tape(facts)
-    yield from _kept_in_variables(facts)
+    yield from _findings_without_tape(facts)
+    yield from _findings_in_variables(facts)
     for apply, gradient in applied_gradients(facts):
         how = optimizer_scales(facts, apply)
-        wrapper = _divided_by_hand(facts, apply, gradient) if how is None else None
+        wrapper = _wrapper_divided_by(facts, apply, gradient) if how is None else None
         if wrapper is not None:
             small = f"{starting_scale_in_words(wrapper)} times too small at first."
             yield Finding(DIVIDED + small, _help(facts, apply, gradient, unscaled=True), apply.location)
         if how is not None:
-            yield from _parts(facts, apply, gradient)
+            yield from _findings_of_summands(facts, apply, gradient)
         if how is None or may_be_scaled(facts, apply, gradient):
             continue
         is_divided = divided_by_its_scale(facts, apply, gradient)
@@ -128,7 +128,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if is_resized or is_taken_in_the_other_arm(apply, gradient):
             continue  # the gradients may have been multiplied by hand
         unscaled = is_divided or calls_on_the_way(apply, "get_unscaled_gradients")
-        if not facts.keras.is_keras3 and not unscaled and _loses_nothing(facts, apply):
+        if not facts.keras.is_keras3 and not unscaled and _loses_no_gradient(facts, apply):
             continue  # nothing is divided, and no gradient is lost (MP309)
         fix = _fix(facts, apply, gradient, unscaled)
         yield Finding(
@@ -136,7 +136,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         )
 
 
-def _divided_by_hand(facts: SourceFacts, apply: Call, gradient: Call) -> Value | None:
+def _wrapper_divided_by(facts: SourceFacts, apply: Call, gradient: Call) -> Value | None:
     """The LossScaleOptimizer by whose scale the program divides gradients of a loss that was never scaled, before
     another optimizer applies them."""
     for part in until_gradients(given_to(apply)):
@@ -147,7 +147,7 @@ def _divided_by_hand(facts: SourceFacts, apply: Call, gradient: Call) -> Value |
     return None
 
 
-def _kept_in_variables(facts: SourceFacts) -> Iterator[Finding]:
+def _findings_in_variables(facts: SourceFacts) -> Iterator[Finding]:
     """Gradients of a loss that was never scaled, added up in variables over several steps and applied from there."""
     applied = {id(apply) for apply, _ in applied_gradients(facts)}
     for apply in facts.method_calls(*APPLYING):
@@ -167,7 +167,7 @@ def _kept_in_variables(facts: SourceFacts) -> Iterator[Finding]:
             break
 
 
-def _loses_nothing(facts: SourceFacts, apply: Call) -> bool:
+def _loses_no_gradient(facts: SourceFacts, apply: Call) -> bool:
     """Whether nothing here computes in float16, where gradients would become zero."""
     idle = [wrapper for wrapper, _ in idle_wrappers(facts)]
     applied_with = options(apply.receiver)
@@ -175,7 +175,7 @@ def _loses_nothing(facts: SourceFacts, apply: Call) -> bool:
     return idles or nothing_is_float16(facts)
 
 
-def _without_tape(facts: SourceFacts) -> Iterator[Finding]:
+def _findings_without_tape(facts: SourceFacts) -> Iterator[Finding]:
     """Gradients that JAX or PyTorch computed from a loss that was never scaled."""
     for apply, losses in (*stateless_steps(facts), *steps_behind_backward(facts)):
         how = optimizer_scales(facts, apply)
@@ -192,7 +192,7 @@ def _without_tape(facts: SourceFacts) -> Iterator[Finding]:
             )
 
 
-def _parts(facts: SourceFacts, apply: Call, gradient: Call) -> Iterator[Finding]:
+def _findings_of_summands(facts: SourceFacts, apply: Call, gradient: Call) -> Iterator[Finding]:
     """Layers' losses that are added to an already scaled loss."""
     if not facts.keras.is_keras3 and not calls_on_the_way(apply, "get_unscaled_gradients"):
         return  # MP402

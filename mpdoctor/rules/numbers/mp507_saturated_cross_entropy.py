@@ -130,17 +130,17 @@ LAST_BELOW_ONE = {"float16": "0.9995", "bfloat16": "0.996"}
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
-    yield from _called(facts)
-    yield from _compiled(facts)
-    yield from _cast_too_late(facts)
+    yield from _findings_of_called(facts)
+    yield from _findings_of_compiled(facts)
+    yield from _findings_of_rounded(facts)
     for logarithm, softmax in unguarded_logarithms(facts):
         if softmax.dtype == "float16":
             yield Finding(LOGARITHM, HELP_FOR_LOGARITHM, logarithm.location, evidence={"activation": "softmax"})
     for sigmoid in dict.fromkeys(sigmoid for _, sigmoid in complements_rounded(facts)):
-        yield from _findings_late(sigmoid, ["binary_crossentropy"])
+        yield from _findings_of_one_rounded(sigmoid, ["binary_crossentropy"])
 
 
-def _called(facts: SourceFacts) -> Iterator[Finding]:
+def _findings_of_called(facts: SourceFacts) -> Iterator[Finding]:
     precision = precision_of(facts)
     for call in calls_with_probabilities(facts):
         if asks_for_dtype(call.context):
@@ -154,7 +154,7 @@ def _called(facts: SourceFacts) -> Iterator[Finding]:
             yield from _findings(dtype, activations, name_of_cross_entropy(loss), finds_logits, call.location)
 
 
-def _compiled(facts: SourceFacts) -> Iterator[Finding]:
+def _findings_of_compiled(facts: SourceFacts) -> Iterator[Finding]:
     precision = precision_of(facts)
     for call, given in compiled(facts, 1, "loss"):
         dtype = None if is_compiled_to_be_used(facts, call) else precision.of_model(call.receiver)
@@ -165,24 +165,24 @@ def _compiled(facts: SourceFacts) -> Iterator[Finding]:
             yield from _findings(dtype, fitting or activations, entropy, not facts.keras.is_keras3, call.location)
 
 
-def _cast_too_late(facts: SourceFacts) -> Iterator[Finding]:
+def _findings_of_rounded(facts: SourceFacts) -> Iterator[Finding]:
     """Probabilities that are float32 when the loss sees them, and were 16-bit before."""
-    yield from _cast_before_call(facts)
-    yield from _cast_before_fit(facts)
+    yield from _rounded_before_call(facts)
+    yield from _rounded_before_fit(facts)
 
 
-def _cast_before_call(facts: SourceFacts) -> Iterator[Finding]:
+def _rounded_before_call(facts: SourceFacts) -> Iterator[Finding]:
     for call in calls_with_probabilities(facts):
         rounded = rounded_tensor(facts, prediction_given(call))
         if rounded is not None and isinstance(call.callee, (Api, Call)):
-            yield from _findings_late(rounded, [name_of_cross_entropy(call.callee)])
+            yield from _findings_of_one_rounded(rounded, [name_of_cross_entropy(call.callee)])
 
 
-def _cast_before_fit(facts: SourceFacts) -> Iterator[Finding]:
+def _rounded_before_fit(facts: SourceFacts) -> Iterator[Finding]:
     for call in compilings(facts):
         for output, losses in _losses_by_output(call, rounded_outputs(facts, call.receiver)):
             if output is not None and losses and all(map(takes_probabilities, losses)):
-                yield from _findings_late(output, list(map(name_of_cross_entropy, losses)))
+                yield from _findings_of_one_rounded(output, list(map(name_of_cross_entropy, losses)))
 
 
 def _losses_by_output(call: Call, outputs: list[Rounded | None]) -> list[tuple[Rounded | None, list[Value]]]:
@@ -197,7 +197,7 @@ def _losses_by_output(call: Call, outputs: list[Rounded | None]) -> list[tuple[R
     return [(output, list(leaves(given))) for output in outputs]
 
 
-def _findings_late(rounded: Rounded, entropies: list[str]) -> Iterator[Finding]:
+def _findings_of_one_rounded(rounded: Rounded, entropies: list[str]) -> Iterator[Finding]:
     """The finding for probabilities that are cast to float32 too late. `entropies`: those of the outputs of one model.
     The focal one is right for a softmax near 1, where it is 0."""
     fitting = [name for name in entropies if name in RIGHT_FOR[rounded.activation]]
