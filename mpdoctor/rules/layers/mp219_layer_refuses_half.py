@@ -11,7 +11,8 @@ tried, and the report says so.
 
 Four of Keras 3's own layers do so in training: `RandomErasing`, `RandomGaussianBlur`, `RandomElasticTransform` and
 `CutMix` count positions in float16, and `Dataset.map` and `fit()` raise `Unsupported dtype19 for Range` (3.10, 3.12
-and 3.15); `CutMix` refuses bfloat16 as well. The source shows them.
+and 3.15); `CutMix` refuses bfloat16 as well. `Normalization().adapt(…)` takes an array there, but raises for every
+`tf.data.Dataset`, in both 16-bit dtypes. The source shows them.
 
 ## Flagged
 ```python
@@ -42,7 +43,7 @@ model.fit(np.random.rand(64, 32, 32, 3), np.random.rand(64, 1))
 ```
 
 ## Versions
-All. Layers that augment pictures: Keras 3.
+All. Layers that augment pictures, and `Normalization`: Keras 3.
 
 ## Where users met it
 tensorflow/hub#748, tensorflow/hub#854, keras-team/keras-cv#734.
@@ -75,6 +76,7 @@ from mpdoctor.semantics.live.refusing_layers import (
 from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.edits.given_dtypes import in_float32
 from mpdoctor.semantics.source.layers.layer_dtypes import half_dtype_of_layer
+from mpdoctor.semantics.source.operands.adapted_to_datasets import adapted_to_datasets
 from mpdoctor.semantics.source.operands.augmentation_in_graphs import graph_of
 
 SEVERITY = Severity.ERROR
@@ -82,6 +84,7 @@ FIXES = ("safe",)
 ONLY_IN_HALF = True
 FAILS_IN = ("model", "training")
 EXPLAINS = {"MP218": "line", "MP509": "line"}
+NORMALIZATION = "keras.layers.Normalization"
 PARTS = ("constraint", "regularizer")
 MADE, MADE_UNDER = "made_class", "made_under"
 
@@ -100,6 +103,15 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                     layer.location,
                     fix=safe_fix('Give it dtype="float32"', in_float32(facts, layer)),
                 )
+    for adapting, layer in adapted_to_datasets(facts, NORMALIZATION):
+        if (half := half_dtype_of_layer(facts, layer)) is not None:
+            yield Finding(
+                f"Normalization computes in {half}, and Keras 3 adds a dataset's {half} means to float32 ones: this "
+                "line raises.",
+                'Make the Normalization with `dtype="float32"`; the next layer casts its output.',
+                adapting.location,
+                fix=safe_fix('Give it dtype="float32"', in_float32(facts, layer)),
+            )
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
