@@ -40,7 +40,7 @@ LOOKING_AT_RUNS = ("devices", "training")  # families of rules none of which loo
 
 # Of other families the rules that do not look at source either.
 OF_RUNS_ALONE = (
-    *("mp002", "mp003", "mp004", "mp209", "mp218", "mp219", "mp313", "mp511", "mp601", "mp605"),
+    *("mp002", "mp003", "mp004", "mp209", "mp218", "mp313", "mp511", "mp601", "mp605"),
     *("mp703", "mp705", "mp706", "mp707"),
 )
 Nearness = Literal["line", "model", "training", "zero"]

@@ -9,36 +9,41 @@ gradient raises later, outside any layer. The finding still names the layer: `TF
 input, and the next layer casts its output back. Where the same call could be repeated in float32, that was
 tried, and the report says so.
 
+Four of Keras 3's own layers do so in training: `RandomErasing`, `RandomGaussianBlur`, `RandomElasticTransform` and
+`CutMix` count positions in float16, and `Dataset.map` and `fit()` raise `Unsupported dtype19 for Range` (3.10, 3.12
+and 3.15); `CutMix` refuses bfloat16 as well. `Normalization().adapt(…)` takes an array there, but raises for every
+`tf.data.Dataset`, in both 16-bit dtypes. The source shows them.
+
 ## Flagged
 ```python
+import keras
 import numpy as np
-import tensorflow as tf
 
-tf.keras.mixed_precision.set_global_policy("mixed_float16")
-inputs = tf.keras.Input((8, 8))
-spectrum = tf.keras.layers.Activation(tf.linalg.eigvalsh)  # TensorFlow has no 16-bit kernel for it
-hidden = tf.keras.layers.Dense(8)(inputs)
-model = tf.keras.Model(inputs, tf.keras.layers.Dense(1, dtype="float32")(spectrum(hidden)))
+keras.mixed_precision.set_global_policy("mixed_float16")
+inputs = keras.Input((32, 32, 3))
+erased = keras.layers.RandomErasing()(inputs)
+hidden = keras.layers.GlobalAveragePooling2D()(keras.layers.Conv2D(8, 3)(erased))
+model = keras.Model(inputs, keras.layers.Dense(1, dtype="float32")(hidden))
 model.compile("adam", "mse")
-model.fit(np.random.rand(64, 8, 8), np.random.rand(64, 1))
+model.fit(np.random.rand(64, 32, 32, 3), np.random.rand(64, 1))
 ```
 
 ## Fixed
 ```python
+import keras
 import numpy as np
-import tensorflow as tf
 
-tf.keras.mixed_precision.set_global_policy("mixed_float16")
-inputs = tf.keras.Input((8, 8))
-spectrum = tf.keras.layers.Activation(tf.linalg.eigvalsh, dtype="float32")
-hidden = tf.keras.layers.Dense(8)(inputs)
-model = tf.keras.Model(inputs, tf.keras.layers.Dense(1, dtype="float32")(spectrum(hidden)))
+keras.mixed_precision.set_global_policy("mixed_float16")
+inputs = keras.Input((32, 32, 3))
+erased = keras.layers.RandomErasing(dtype="float32")(inputs)
+hidden = keras.layers.GlobalAveragePooling2D()(keras.layers.Conv2D(8, 3)(erased))
+model = keras.Model(inputs, keras.layers.Dense(1, dtype="float32")(hidden))
 model.compile("adam", "mse")
-model.fit(np.random.rand(64, 8, 8), np.random.rand(64, 1))
+model.fit(np.random.rand(64, 32, 32, 3), np.random.rand(64, 1))
 ```
 
 ## Versions
-All.
+All. Layers that augment pictures, and `Normalization`: Keras 3.
 
 ## Where users met it
 tensorflow/hub#748, tensorflow/hub#854, keras-team/keras-cv#734.
@@ -52,6 +57,8 @@ from mpdoctor.facts.failure import FailureFacts, PartFacts
 from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.written_numbers import capitalized
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.knowledge.refused_augmentation import OF_BATCHES, REFUSED
+from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.live.errors.dtype_errors import (
     half_added_to_float32,
     half_given_for_float32,
@@ -66,12 +73,45 @@ from mpdoctor.semantics.live.refusing_layers import (
     refuses_half,
     uncast_variable,
 )
+from mpdoctor.semantics.source.edits.expressions import safe_fix
+from mpdoctor.semantics.source.edits.given_dtypes import in_float32
+from mpdoctor.semantics.source.layers.layer_dtypes import half_dtype_of_layer
+from mpdoctor.semantics.source.operands.adapted_to_datasets import adapted_to_datasets
+from mpdoctor.semantics.source.operands.augmentation_in_graphs import graph_of
 
 SEVERITY = Severity.ERROR
+FIXES = ("safe",)
+ONLY_IN_HALF = True
 FAILS_IN = ("model", "training")
 EXPLAINS = {"MP218": "line", "MP509": "line"}
+NORMALIZATION = "keras.layers.Normalization"
 PARTS = ("constraint", "regularizer")
 MADE, MADE_UNDER = "made_class", "made_under"
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    if not facts.keras.is_keras3 or not facts.shows_mixed_precision:
+        return
+    for name, refused in REFUSED.items():
+        for layer in facts.calls_of(f"keras.layers.{name}"):
+            half = half_dtype_of_layer(facts, layer)
+            if half in refused and (graph := graph_of(facts, layer, name == OF_BATCHES)):
+                yield Finding(
+                    f"{name} computes in {half}, and some of what it does has no {half} form in a graph: "
+                    f"`{graph}` raises.",
+                    'Give it `dtype="float32"`; the next layer casts its output.',
+                    layer.location,
+                    fix=safe_fix('Give it dtype="float32"', in_float32(facts, layer)),
+                )
+    for adapting, layer in adapted_to_datasets(facts, NORMALIZATION):
+        if (half := half_dtype_of_layer(facts, layer)) is not None:
+            yield Finding(
+                f"Normalization computes in {half}, and Keras 3 adds a dataset's {half} means to float32 ones: this "
+                "line raises.",
+                'Make the Normalization with `dtype="float32"`; the next layer casts its output.',
+                adapting.location,
+                fix=safe_fix('Give it dtype="float32"', in_float32(facts, layer)),
+            )
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
