@@ -460,6 +460,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp107/clean_replaced_at_once mp405/flagged_asked_by_hasattr
     """,
     "from_absl": """
+        mp503/clean_sums_within_their_range
         mp701/flagged_layers_that_hand_on_their_policy
         mp701/flagged_h5_of_keras2
         mp204/flagged_metric_given_a_policy
