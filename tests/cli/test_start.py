@@ -48,9 +48,9 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     [
         (["--version"], 8),
         (["explain", "MP201"], 153),
-        (["rules"], 418),
-        (["check", "--static", "--output-format=concise", "mixed.py"], 495),
-        (["check", "--static", "--output-format=concise", "."], 514),
+        (["rules"], 419),
+        (["check", "--static", "--output-format=concise", "mixed.py"], 496),
+        (["check", "--static", "--output-format=concise", "."], 515),
         (["check", "--static", "--output-format=concise", "plain"], 198),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),

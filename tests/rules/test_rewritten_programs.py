@@ -46,12 +46,9 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp701/clean_resumed_to_predict mp701/flagged_resumed_by_a_table
     """,
     "in_helpers": """
-<<<<<<< HEAD
         mp502/clean_step_of_an_optimizer
-=======
         mp201/flagged_layers_taken_from_a_queue
         mp201/flagged_layers_taken_from_a_list
->>>>>>> g
         mp201/clean_behind_a_loop_over_policies
         mp310/clean_asked_of_the_settings mp506/flagged_own_model
         mp201/flagged_last_round_of_sizes
@@ -317,18 +314,12 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp311/flagged_updated_settings
     """,
     "checked": """
-<<<<<<< HEAD
-<<<<<<< HEAD
         mp504/flagged_outputs_of_layers
-=======
         mp404/clean_own_tape
         mp106/clean_policy_among_choices
->>>>>>> g
-=======
         mp312/clean_looks_for_overflows_itself
         mp312/flagged_applied_by_the_optimizer_inside
         mp411/clean_called_of_its_own_class
->>>>>>> a
         mp409/clean_sum_of_two_losses
         mp402/clean_sums_unscaled_in_their_place mp402/clean_unscaled_for_the_optimizer_inside
         mp402/flagged_clipped_for_the_optimizer_inside
@@ -483,6 +474,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     """,
     "from_absl": """
         mp201/flagged_layers_taken_from_a_list
+        mp503/clean_sums_within_their_range
         mp701/flagged_layers_that_hand_on_their_policy
         mp701/flagged_h5_of_keras2
         mp204/flagged_metric_given_a_policy

@@ -32,6 +32,7 @@ MEETING = {"maximum": slice(2), "minimum": slice(2), "where": slice(1, 3)}  # on
 PICKING = ("boolean_mask", "gather", "gather_nd", "top_k", "sort", "concat", "concatenate", "list", "tuple")
 FEW = (4, 5, 6, 7)  # axes that no batch of pictures has
 DEEPEST = 6  # of computations number by number
+LARGEST_EXPONENT = 11.0  # exp(11.1) is infinite in float16
 SQUARED = 256  # from this factor on, the square of a value of size 1 is infinite
 
 
@@ -214,8 +215,14 @@ def _unbounded(event: Operation | Call, value: Value) -> Iterator[Reduction]:
     """A softmax by hand: the sum of exponentials of values that nothing bounds."""
     for option in options(value):
         inner = _first(option) if isinstance(option, Call) and function_named(option) == "exp" else None
-        if inner is not None and not is_bounded(inner):
+        if inner is not None and not is_bounded(inner) and not _is_small(inner):
             yield Reduction(event, EXPONENTIAL, inner)
+
+
+def _is_small(exponent: Value) -> bool:
+    from mpdoctor.semantics.source.numbers.value_ranges import range_of  # few exponentials come here
+
+    return range_of(exponent)[1] <= LARGEST_EXPONENT
 
 
 def _softplus(call: Call, name: str, value: Value) -> Iterator[Reduction]:

@@ -15,20 +15,11 @@ from mpdoctor.semantics.source.function_names import function_named
 from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.layers.preceding_layers import layers_of_sequential
 from mpdoctor.semantics.source.numbers.constants import numbers_from_value
+from mpdoctor.semantics.source.numbers.layer_shapes import MERGING, Shape, shape_of_layer
 
-Shape = tuple["int | None", ...]  # with the batch; None: as many as there are
 DEEPEST = 60  # layers
 MOST_NESTED = 6  # layers in layers
 INPUTS = ("keras.Input", "keras.layers.Input", "keras.layers.InputLayer")
-KEEPING = (
-    *("Activation", "Softmax", "ReLU", "LeakyReLU", "PReLU", "ELU", "Dropout", "AlphaDropout"),
-    *("BatchNormalization", "LayerNormalization", "GroupNormalization", "GaussianNoise", "GaussianDropout"),
-    *("SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D"),
-)
-CONVOLUTIONS = ("Conv1D", "Conv2D", "Conv3D", "SeparableConv1D", "SeparableConv2D", "DepthwiseConv2D")
-MERGING = ("Add", "Average", "Maximum", "Minimum", "Multiply", "Subtract")
-RECURRENT = ("LSTM", "GRU", "SimpleRNN")
-ATTENDING = ("MultiHeadAttention", "GroupQueryAttention", "GroupedQueryAttention")  # as the query, the first input
 MADE = (
     *("tensorflow.zeros", "tensorflow.ones", "tensorflow.random.normal", "tensorflow.random.uniform"),
     *("keras.ops.zeros", "keras.ops.ones", "keras.random.normal", "keras.random.uniform", "numpy.zeros", "numpy.ones"),
@@ -36,7 +27,8 @@ MADE = (
 SHAPES = ("tensorflow.shape", "keras.ops.shape", "keras.backend.shape", "keras.backend.int_shape")
 ELEMENTWISE = (
     *("cast", "identity", "abs", "square", "sqrt", "exp", "log", "sin", "cos"),
-    *("relu", "elu", "gelu", "tanh", "sigmoid", "softplus", "leaky_relu"),
+    *("relu", "relu6", "elu", "gelu", "silu", "tanh", "sigmoid", "hard_sigmoid", "softplus", "leaky_relu", "softmax"),
+    *("sign", "negative", "stop_gradient", "clip_by_value", "clip", "l2_normalize", "ones_like", "zeros_like"),
 )
 
 
@@ -60,7 +52,7 @@ def _one_shape(facts: SourceFacts, value: Value, depth: int, shape_by_id: dict[i
     if isinstance(value, Parameter):
         return shape_by_id.get(id(value))
     if isinstance(value, Operation):
-        tensors = [operand for operand in value.operands if not isinstance(known(operand), (int, float))]
+        tensors = [operand for operand in value.operands if not any(True for _ in numbers_from_value(operand))]
         return _broadcast([shape_of(facts, operand, depth + 1, shape_by_id) for operand in tensors])
     if not isinstance(value, Call):
         return None
@@ -152,29 +144,6 @@ def shape_of_input(value: Call) -> Shape | None:
 def first_shape(layer: Call) -> Shape | None:
     shape = _written(layer.keyword("input_shape"))
     return None if shape is None else (None, *shape)
-
-
-def shape_of_layer(layer: Call, given: Shape | None) -> Shape | None:
-    """The shape of a layer's output, for layers that keep the positions; else None."""
-    name = layer_name(layer)
-    if given is None or layer.open or layer.keyword("data_format") is not None:
-        return None
-    if name in KEEPING or name in MERGING or (name in ATTENDING and layer.keyword("output_shape") is None):
-        return given
-    if name == "Dense":
-        return (*given[:-1], None)
-    if name == "Embedding":
-        return (*given, None)
-    if name in RECURRENT:
-        return (*given[:-1], None) if known(layer.keyword("return_sequences")) is True else None
-    return (*given[:-1], None) if _keeps_positions(layer) else None
-
-
-def _keeps_positions(layer: Call) -> bool:
-    """Whether a convolution puts out as many positions as it is given."""
-    steps = layer.argument(1 if layer_name(layer) == "DepthwiseConv2D" else 2, "strides")
-    is_same = known(layer.keyword("padding")) in ("same", "causal")
-    return layer_name(layer) in CONVOLUTIONS and is_same and (steps is None or known(steps) == 1)
 
 
 def _written(shape: Value | None) -> Shape | None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT
 from mpdoctor.facts.training import UNCOUNTABLE
 from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call, Operation
@@ -17,7 +18,8 @@ from mpdoctor.semantics.source.function_names import function_named
 from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.layers.output_layers import output_layers
 from mpdoctor.semantics.source.layers.preceding_layers import rows
-from mpdoctor.semantics.source.numbers.tensor_shapes import Shape, shape_of, shapes_in_layer, shapes_in_sequential
+from mpdoctor.semantics.source.numbers.layer_shapes import Shape
+from mpdoctor.semantics.source.numbers.tensor_shapes import shape_of, shapes_in_layer, shapes_in_sequential
 from mpdoctor.semantics.source.programs.losses_and_metrics import compiled, function_of
 from mpdoctor.semantics.source.programs.running_functions import functions_around
 
@@ -25,6 +27,7 @@ MEANS = ("tensorflow.reduce_mean", "tensorflow.math.reduce_mean", "keras.backend
 POOLING = frozenset(
     f"{name}{dimensions}" for name in ("GlobalAveragePooling", "GlobalAvgPool") for dimensions in ("1D", "2D", "3D")
 )
+SUMS = ("reduce_sum", "sum", "einsum")  # and what else is asked about adds up squares
 SHORT = 64  # numbers in a row: a batch of 1023 such rows of ones is what float16 adds up
 FLAT = ("Flatten", *(f"Global{kind}Pooling{n}D" for kind in ("Average", "Max") for n in (1, 2, 3)))
 IN_ROWS = ("Dense", "Dropout", "BatchNormalization", "LayerNormalization", "Activation", "ReLU", "LeakyReLU")
@@ -87,13 +90,21 @@ def _product(sizes: Shape) -> int:
 
 
 def is_over_few(facts: SourceFacts, event: Call | Operation, summed: Value) -> bool:
-    """Whether a layer's `call()` adds up few numbers, by the shapes of all that it is seen to be given."""
+    """Whether a layer's `call()` adds up few numbers, by the shapes of all that it is seen to be given, or numbers so
+    small that their sum stays in float16's range."""
     of_call = any(isinstance(part, Parameter) and part.is_of_call for part in walk(summed))
     if not isinstance(event, Call) or event.open or not of_call:
         return False
     axis = event.argument(2 if function_named(event) == "norm" else 1, "axis")
     numbers = [_number_along(axis, shape) for shape in shapes_in_layer(facts, summed)]
-    return bool(numbers) and all(0 < number <= SHORT for number in numbers)
+    if not numbers or not all(numbers):
+        return False
+    if max(numbers) <= SHORT:
+        return True
+    from mpdoctor.semantics.source.numbers.value_ranges import largest_of  # few sums come here
+
+    largest = largest_of(summed) ** (1 if function_named(event) in SUMS else 2)
+    return max(numbers) * largest <= FLOAT16_LIMIT
 
 
 def is_over_short_rows(facts: SourceFacts, context: Context, summed: Value) -> bool:

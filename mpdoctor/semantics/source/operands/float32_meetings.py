@@ -8,14 +8,13 @@ from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.array_dtypes import is_array
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Either, Known, Value
+from mpdoctor.program.values import Either, Item, Known, Value, walk
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_variables import is_raw_variable_of_layer
 from mpdoctor.semantics.source.layers.weight_values import (
     is_of_layer_in_dtype_of_weights,
     is_of_weights_without_autocast,
 )
-from mpdoctor.semantics.source.operands.inputs_by_name import is_half_beside_float32
 from mpdoctor.semantics.source.operands.mixed_operands import is_half, may_raise, mixed_operands, origin
 from mpdoctor.semantics.source.operands.parameters_left_out import taken_instead
 
@@ -31,9 +30,19 @@ def float32_meetings(facts: SourceFacts) -> Iterator[tuple[Call | Operation, tup
         wide = _first_wide(facts, operands, event.context)
         if wide is None or not may_raise(facts, (event, operands)) or asks_for_dtype(event.context):
             continue
-        here = event.context
-        if any(is_half(facts, each, here) or is_half_beside_float32(facts, each, here) for each in operands):
+        if any(is_half(facts, operand, event.context) for operand in operands) or _is_any_by_name(
+            facts, event, operands
+        ):
             yield event, operands, wide, next((taken[0] for taken in instead if taken and taken[1] is wide), "")
+
+
+def _is_any_by_name(facts: SourceFacts, event: Call | Operation, operands: tuple[Value, ...]) -> bool:
+    """Whether one of them is an input that a layer gets in a dictionary, and is 16-bit where it meets float32."""
+    if not any(isinstance(part, Item) for operand in operands for part in walk(operand)):
+        return False
+    from mpdoctor.semantics.source.operands.inputs_by_name import is_half_beside_float32  # few meetings come here
+
+    return any(is_half_beside_float32(facts, operand, event.context) for operand in operands)
 
 
 def made_in_an_arm(operand: Value) -> Value:

@@ -10,7 +10,6 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Api, Collection, Value, options
-from mpdoctor.semantics.source.operands.inputs_by_name import is_half_beside_float32
 from mpdoctor.semantics.source.operands.mixed_operands import is_half, origin
 from mpdoctor.semantics.source.texts.syntax_trees import location_of, nodes_at
 from mpdoctor.semantics.wording import expression_at, place_of, quoted, text_at
@@ -39,9 +38,9 @@ def expression_text(facts: SourceFacts, wide: Value) -> str:
 def kind_of_half(facts: SourceFacts, event: Call | Operation, operands: tuple[Value, ...]) -> str:
     """ "weight" if all that is 16-bit there are weights of the layer, "input" if one is what it is called with, or
     "tensor"."""
-    here = event.context
-    met = [each for each in operands if is_half(facts, each, here) or is_half_beside_float32(facts, each, here)]
-    halves = [origin(operand) for operand in met]
+    halves = [origin(operand) for operand in operands if is_half(facts, operand, event.context)]
+    if not halves:
+        return "input"  # by its name: what nothing but a meeting with float32 shows to be 16-bit
     if all(is_weight(_looked_up_in(half)) for half in halves):
         return "weight"
     return "input" if any(isinstance(option, Parameter) for half in halves for option in options(half)) else "tensor"
