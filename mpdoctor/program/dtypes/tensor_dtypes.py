@@ -30,6 +30,7 @@ from mpdoctor.program.values import (
     Earlier,
     Either,
     Item,
+    Known,
     Others,
     Value,
     agreed,
@@ -257,7 +258,7 @@ class _Dtypes:
                 if len(behind) == _MOST_PARTS or any(self.of(inner, depth + 1) == AUTOCAST for inner in behind):
                     return True
             elif dtype is None:
-                new = [inner for inner in part.parts if inner not in seen]
+                new = [inner for inner in part.parts if not isinstance(inner, (Known, Api)) and inner not in seen]
                 waiting += new
                 seen.update(new)
         return False

@@ -63,6 +63,7 @@ from mpdoctor.program.values import Attribute, Value, options
 from mpdoctor.semantics.source.edits.expressions import callee_replaced, replaced, safe_fix, unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_losses import loss_scaled
 from mpdoctor.semantics.source.optimizers.gradients import UNSCALING, applied_gradients, calls_on_the_way, target
+from mpdoctor.semantics.source.optimizers.models_own_optimizer import is_wrapped_by_own_compile
 from mpdoctor.semantics.source.optimizers.resized_gradients import unscaled_on_the_way
 from mpdoctor.semantics.source.optimizers.scaling import scaling_calls
 from mpdoctor.semantics.source.optimizers.wrappers import model_behind_own_compile, starting_scale_in_words, wrappings
@@ -91,7 +92,7 @@ def _applied_bare(facts: SourceFacts, wrapping: Call, inner: Call) -> Iterator[F
     for apply in facts.method_calls(*APPLYING, "minimize"):
         if apply.receiver is not inner or any(receiver is not inner for receiver in receivers(facts, apply)):
             continue
-        if is_absent(wrapping, apply.context):
+        if is_absent(wrapping, apply.context) or (by_compile and is_wrapped_by_own_compile(facts, inner, apply)):
             continue
         scalings = _scaling_calls(facts, apply)
         scaled = any(_is_of_wrapper(call, wrapping) for call in scalings)
@@ -166,6 +167,8 @@ def _scaled_bare(facts: SourceFacts, compiled: Call, inner: Call) -> Iterator[Fi
     """Calls that ask the bare optimizer to scale or unscale, which in Keras 2 only the wrapper can do."""
     wrapper = _model_compiled(facts, compiled) + ".optimizer"
     for read in reads(facts, (*SCALING, UNSCALING)):
+        if is_wrapped_by_own_compile(facts, inner, read):
+            continue
         if _uses(read.of, inner) and _comes_later(read, compiled):
             yield Finding(
                 f"{name_of_optimizer(inner)} has no `{read.name}`: this line raises AttributeError. compile() wrapped "

@@ -183,7 +183,7 @@ VALUES = [
     ("x = [[int(a) + b for a in ('1', '2')] for b in range(2)][1][0]", "2"),
     ("a, x = zip(*[(1, 2), (3, 4)])", "tuple[2, 4]"),
     ("x = {'a': 1, 'b': 2}['a' if f() else 'b']", "1 | 2"),
-    ("flags.DEFINE_enum('p', 'a', ['a', 'b'], '')\nx = {'a': 1, 'b': 2}[flags.FLAGS.p]", "1 | …"),
+    ("flags.DEFINE_enum('p', 'a', ['a', 'b'], '')\nx = {'a': 1, 'b': 2}[flags.FLAGS.p]", "1 | 2"),
     # what a checkpoint keeps by name, and a function that a class keeps as it is
     ("import tensorflow as tf\nx = tf.train.Checkpoint(step=7).step", "7"),
     ("import tensorflow as tf\nx = tf.train.Checkpoint(step=7).net", "…"),

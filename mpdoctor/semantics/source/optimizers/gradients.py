@@ -96,6 +96,11 @@ def optimizer_scales(facts: SourceFacts, apply: Call) -> str | None:
     if wrapped(facts, apply.receiver, apply, certain=not on_every_path):
         is_certain = all(wrapped(facts, receiver, apply) for receiver in _receivers_at(facts, apply))
         return "wrapper" if on_every_path or is_certain or _has_unscaled(apply) else None
+    if any("optimizer" in own.attributes for own in facts.classes):
+        from mpdoctor.semantics.source.optimizers.models_own_optimizer import is_wrapped_by_own_compile  # few have one
+
+        if is_wrapped_by_own_compile(facts, apply.receiver, apply):
+            return "wrapper"
     return "factor" if facts.keras.is_keras3 and factor_of(apply.receiver) is not None else None
 
 

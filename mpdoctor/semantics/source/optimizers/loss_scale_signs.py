@@ -15,6 +15,7 @@ from mpdoctor.semantics.source.optimizers.bare_optimizers import is_left_bare
 
 # Methods of a dataset, whose arguments are counts: `shuffle(batch_size * 128)`.
 _COUNTING = ("batch", "padded_batch", "prefetch", "repeat", "shard", "shuffle", "skip", "take", "window")
+_BY_REPLICAS = "scale_regularization_loss"  # of tf.nn: it divides by the number of replicas
 SMALLEST_SCALE = 128  # a power of two from here on that multiplies a loss is a loss scale made by hand
 
 
@@ -114,8 +115,10 @@ def _is_scale_by_hand(factors: tuple[Value, ...]) -> bool:
 
 def _is_name_of_scaling(name: str) -> bool:
     name = name.lower()
-    return "scale" in name and (
-        name in ("scale", "scaler") or any(word in name for word in ("loss", "grad", "dynamic"))
+    return (
+        "scale" in name
+        and name != _BY_REPLICAS
+        and (name in ("scale", "scaler") or any(word in name for word in ("loss", "grad", "dynamic")))
     )
 
 

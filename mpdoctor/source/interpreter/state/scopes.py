@@ -153,6 +153,15 @@ class Written:
     value: Value
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Draft:
+    """What an object's attribute made of those of its class: the value that the `others` have, and that with its
+    own."""
+
+    others: Value | None
+    value: Value
+
+
 @dataclass(frozen=False, eq=False, repr=False)
 class Import:
     """The first import of another module of the program by a module."""
