@@ -62,8 +62,13 @@ from mpdoctor.program.user_definitions import FunctionFacts, Instance
 from mpdoctor.program.values import Attribute, Value, options
 from mpdoctor.semantics.source.edits.expressions import callee_replaced, replaced, safe_fix, unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_losses import loss_scaled
-from mpdoctor.semantics.source.optimizers.gradients import UNSCALING, applied_gradients, calls_on_the_way, target
-from mpdoctor.semantics.source.optimizers.models_own_optimizer import is_wrapped_by_own_compile
+from mpdoctor.semantics.source.optimizers.gradients import (
+    UNSCALING,
+    applied_gradients,
+    calls_on_the_way,
+    is_wrapped_by_own_compile,
+    target,
+)
 from mpdoctor.semantics.source.optimizers.resized_gradients import unscaled_on_the_way
 from mpdoctor.semantics.source.optimizers.scaling import scaling_calls
 from mpdoctor.semantics.source.optimizers.wrappers import model_behind_own_compile, starting_scale_in_words, wrappings

@@ -76,7 +76,7 @@ VALUES = [
     ("flags.DEFINE_bool('a', True, 'help')\nx = flags.FLAGS.a", "True | …"),
     ("parser.add_argument('--a', default='d')\nx = vars(parser.parse_args())['a']", "'d' | …"),
     ("parser.add_argument('--a', default='d')\nargs = vars(parser.parse_args())\nx = args['b']", "…"),
-    ("parser.add_argument('--a', default='d')\nx = {'d': 1, 'e': 2}[parser.parse_args().a]", "1 | …"),
+    ("parser.add_argument('--a', default='d')\nx = {'d': 1, 'e': 2}[parser.parse_args().a]", "1 | 2"),
     ("parser.add_argument('--a', default='d')\nx = f'c{parser.parse_args().a}'", "'cd' | …"),
     ("parser.add_argument('--a', default='d')\nx = 'c' + parser.parse_args().a", "'cd' | …"),
     ("parser.add_argument('--a', default='d')\nx = parser.parse_args().a.upper()", "'D' | …"),
