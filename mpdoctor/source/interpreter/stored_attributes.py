@@ -45,15 +45,15 @@ def store_attribute(state: State, of: Value, name: str, value: Value) -> None:
 
 
 def _store_for_class(state: State, held: dict[str, Value], key: tuple[int, str], value: Value, replaces: bool) -> None:
-    """Add the value to those that objects of a class hold. What this object held before and now does not hold any
-    more, as in `self.x = tf.range(n)` and `self.x = tf.reshape(self.x, …)`, is none of them. `key`: the object's
-    attributes, by their id, and the name."""
+    """Add the value to those that objects of a class hold. What one function gave this object first and then put
+    something else in the place of is none of them: `self.x = tf.range(n)`, `self.x = tf.reshape(self.x, …)`. `key`: the
+    object's attributes, by their id, and the name."""
     others = held.get(key[1])
     draft = state.walk.drafts.get(key)
-    if replaces and draft is not None and draft.value is others:
+    if replaces and draft is not None and draft.frame is state.frame and draft.value is others:
         others = draft.others
     together = _old_or_new(others, value)
-    state.walk.drafts[key] = Draft(others, together)
+    state.walk.drafts[key] = Draft(state.frame, others, together)
     state.walk.side_effects.set(held, key[1], together)
 
 

@@ -76,7 +76,7 @@ VALUES = [
     ("flags.DEFINE_bool('a', True, 'help')\nx = flags.FLAGS.a", "True | …"),
     ("parser.add_argument('--a', default='d')\nx = vars(parser.parse_args())['a']", "'d' | …"),
     ("parser.add_argument('--a', default='d')\nargs = vars(parser.parse_args())\nx = args['b']", "…"),
-    ("parser.add_argument('--a', default='d')\nx = {'d': 1, 'e': 2}[parser.parse_args().a]", "1 | 2"),
+    ("parser.add_argument('--a', default='d')\nx = {'d': 1, 'e': 2}[parser.parse_args().a]", "1 | …"),
     ("parser.add_argument('--a', default='d')\nx = f'c{parser.parse_args().a}'", "'cd' | …"),
     ("parser.add_argument('--a', default='d')\nx = 'c' + parser.parse_args().a", "'cd' | …"),
     ("parser.add_argument('--a', default='d')\nx = parser.parse_args().a.upper()", "'D' | …"),
@@ -183,7 +183,7 @@ VALUES = [
     ("x = [[int(a) + b for a in ('1', '2')] for b in range(2)][1][0]", "2"),
     ("a, x = zip(*[(1, 2), (3, 4)])", "tuple[2, 4]"),
     ("x = {'a': 1, 'b': 2}['a' if f() else 'b']", "1 | 2"),
-    ("flags.DEFINE_enum('p', 'a', ['a', 'b'], '')\nx = {'a': 1, 'b': 2}[flags.FLAGS.p]", "1 | 2"),
+    ("flags.DEFINE_enum('p', 'a', ['a', 'b'], '')\nx = {'a': 1, 'b': 2}[flags.FLAGS.p]", "1 | …"),
     # what a checkpoint keeps by name, and a function that a class keeps as it is
     ("import tensorflow as tf\nx = tf.train.Checkpoint(step=7).step", "7"),
     ("import tensorflow as tf\nx = tf.train.Checkpoint(step=7).net", "…"),

@@ -104,7 +104,7 @@ def _is_filled_under_any_key(of: Collection) -> bool:
 
 def _entry_at(of: Collection, index: Value, location: Location) -> Value:
     """The entry under one of the values that an index may be."""
-    return _entry_of(of, index, location) if isinstance(index, Known) else item_of(of, index, location)
+    return _entry_of(of, index, location) if isinstance(index, Known) else Item(location, of, index)
 
 
 def _entry_of(of: Collection, index: Known, location: Location) -> Value:

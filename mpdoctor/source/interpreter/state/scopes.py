@@ -155,9 +155,10 @@ class Written:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Draft:
-    """What an object's attribute made of those of its class: the value that the `others` have, and that with its
-    own."""
+    """What a function made of a class's attribute when it gave one to an object: the value that the `others` have, and
+    that with the object's own."""
 
+    frame: Frame
     others: Value | None
     value: Value
 
