@@ -6,11 +6,12 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from mpdoctor.project.asked_of_system import is_file, is_link, is_named, is_there, real_path
+from mpdoctor.project.asked_of_system import is_file, is_link, is_named, is_there, names_like, real_path
 
 REPOSITORY = ".git"
 _DECLARED = "pyproject.toml"
 _DECLARATIONS = (_DECLARED, "setup.py", "setup.cfg")
+_MOST_MEMBERS = 8  # of a repository, each of which is looked in for every module
 LEADS_OUT = "a link that leads out of the project"
 
 
@@ -33,12 +34,14 @@ class Marks(NamedTuple):
 
     is_repository: bool
     is_project: bool
+    members: tuple[Path, ...] = ()  # of a repository: its folders that are projects of their own
 
 
 def import_roots(folder: Path, known: dict[Path, Marks], passed_over: dict[Path, None]) -> tuple[Path, ...]:
     """The directories that hold the packages of the projects around a folder, the nearest project first: its root and
-    its `src`. A script in `examples/` imports them when the project is installed or its root is on PYTHONPATH. Last the
-    directory above that of a script: many put it on `sys.path`, as those of a repository that holds several programs.
+    its `src`. A script in `examples/` imports them when the project is installed or its root is on PYTHONPATH, and so
+    it does those that lie side by side in its repository, each with a setup.py of its own. Last the directory above
+    that of a script: many put it on `sys.path`, as those of a repository that holds several programs.
 
     `known` keeps what was seen in a folder, for those who ask for many. A `src` that is a link out of the project is
     none, and `passed_over` gains it."""
@@ -54,6 +57,7 @@ def import_roots(folder: Path, known: dict[Path, Marks], passed_over: dict[Path,
             else:
                 passed_over[packages] = None
         if known[above].is_repository:
+            roots += [member for member in known[above].members if member not in roots]
             break
     is_script_folder = not known[folder].is_project and not is_there(folder / "__init__.py")
     return (*roots, folder.parent) if is_script_folder and folder.parent not in roots else tuple(roots)
@@ -66,7 +70,19 @@ def declares_project(folder: Path) -> bool:
 
 def _marks_in(folder: Path) -> Marks:
     is_repository = is_there(folder / REPOSITORY)
-    return Marks(is_repository, is_repository or declares_project(folder))
+    members = _projects_in(folder) if is_repository else ()
+    return Marks(is_repository, is_repository or declares_project(folder), members)
+
+
+def _projects_in(repository: Path) -> tuple[Path, ...]:
+    """The folders of a repository that hold a Python project each; () where there are none, or too many to look in."""
+    try:
+        names = names_like(("[!.]*",), repository)
+    except OSError:
+        return ()
+    folders = [repository / name for name in names if "." not in name]
+    projects = tuple(folder for folder in folders if not is_link(folder) and declares_project(folder))
+    return projects if len(projects) <= _MOST_MEMBERS else ()
 
 
 def _link_in(path: str, start: str) -> str | None:

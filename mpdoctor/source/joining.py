@@ -25,6 +25,7 @@ from mpdoctor.program.values import (
 
 MOST_OPTIONS = 8
 _EQUAL = (Known, Api, Unknown)  # of which two may tell the same
+_MADE = (Call, Operation)  # values that an expression makes
 _GIVING_NUMBERS = ("builtins.len", "builtins.int", "builtins.float", "builtins.round")
 _ARITHMETIC = ("+", "-", "*", "/", "//", "%", "**")
 DEEPEST = 6  # of arguments in arguments
@@ -178,14 +179,14 @@ def _is_a_number(value: Value) -> bool:
 def _are_like_these(values: Iterable[Value | None], kept: list[Value]) -> bool:
     """Whether each further one of several values is made as one of these is: by one expression, of one class and with
     the same arguments but for numbers and names. Their dtypes are the same."""
-    calls = [value for value in kept if type(value) is Call]
-    for value in values if calls else (None,):
+    made = [value for value in kept if type(value) in _MADE]
+    for value in values if made else (None,):
         for choice in value.options if isinstance(value, Either) else (value,):
             if choice in kept or type(choice) is Others:
                 continue
-            if type(choice) is not Call:
+            if choice is None or type(choice) not in _MADE:
                 return False
-            if not any(call.location == choice.location and _is_like(call, choice) for call in calls):
+            if not any(one.location == choice.location and _is_like(one, choice) for one in made):
                 return False
     return True
 
@@ -206,6 +207,8 @@ def _is_like(one: Value, other: Value, depth: int = 0) -> bool:
         return one.kind == other.kind and one.open == other.open and _are_like(one.items, other.items, depth)
     if isinstance(one, Call) and isinstance(other, Call) and one.location == other.location:
         return _is_like(one.callee, other.callee, depth + 1) and _is_given_alike(one, other, depth)
+    if isinstance(one, Operation) and isinstance(other, Operation) and one.location == other.location:
+        return one.operator == other.operator and _are_like(one.operands, other.operands, depth)
     return False
 
 
@@ -224,6 +227,8 @@ def _is_given_alike(one: Call, other: Call, depth: int) -> bool:
     keywords = [dict(call.keywords) for call in (one, other)]
     if list(keywords[0]) != list(keywords[1]):
         return False
+    if _is_told_dtype(one, keywords[0]) and _is_like(keywords[0]["dtype"], keywords[1]["dtype"], depth + 1):
+        return True
     given = (*zip(one.args, other.args, strict=True), *zip(keywords[0].values(), keywords[1].values(), strict=True))
     names = (*[""] * len(one.args), *keywords[0])
     of_layer = isinstance(one.callee, Api) and one.callee.name.startswith("keras.layers.")
@@ -233,6 +238,12 @@ def _is_given_alike(one: Call, other: Call, depth: int) -> bool:
         or _is_like(some, another, depth + 1)
         for name, (some, another) in zip(names, given, strict=True)
     )
+
+
+def _is_told_dtype(call: Call, keywords: dict[str, Value]) -> bool:
+    """Whether it is a function of TensorFlow that gives what it is told to, whatever else it is given:
+    `tf.range(count, dtype=tf.float32)`."""
+    return isinstance(call.callee, Api) and call.callee.root == "tensorflow" and isinstance(keywords.get("dtype"), Api)
 
 
 def _may_decide(argument: Value) -> bool:

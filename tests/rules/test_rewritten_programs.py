@@ -150,6 +150,8 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     """,
     "methods_by_name": """
         mp201/flagged_layers_taken_from_a_queue
+        mp312/clean_optimizer_kept_before_compile
+        mp401/flagged_optimizer_kept_before_compile
         mp201/flagged_last_round_of_sizes
         mp411/flagged_optimizer_of_a_model_made_elsewhere
         mp106/flagged_bare_in_keras2_loop
@@ -191,12 +193,15 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp115/flagged_kept_in_an_attribute mp115/flagged_kept_in_settings
     """,
     "as_properties": """
+        mp312/clean_optimizer_kept_before_compile
+        mp401/flagged_optimizer_kept_before_compile
         mp202/clean_switched_off
         mp115/flagged_kept_in_settings
         mp121/flagged_model_class_and_loss mp121/flagged_own_layer mp201/flagged_weights_of_a_list
         mp121/flagged_layers_of_a_registry
     """,  # where the class has the property itself, the assignment is right
     "attributes_in_a_dict": """
+        mp401/flagged_optimizer_kept_before_compile
         mp202/clean_switched_off
         mp201/flagged_layers_by_index
         mp502/flagged_made_many_times
@@ -320,6 +325,8 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp312/clean_looks_for_overflows_itself
         mp312/flagged_applied_by_the_optimizer_inside
         mp411/clean_called_of_its_own_class
+        mp505/flagged_in_replicas_by_keyword
+        mp505/flagged_pictures_changed_at_random
         mp409/clean_sum_of_two_losses
         mp402/clean_sums_unscaled_in_their_place mp402/clean_unscaled_for_the_optimizer_inside
         mp402/flagged_clipped_for_the_optimizer_inside
@@ -475,6 +482,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     "from_absl": """
         mp201/flagged_layers_taken_from_a_list
         mp503/clean_sums_within_their_range
+        mp202/flagged_constant_put_into_shape
         mp701/flagged_layers_that_hand_on_their_policy
         mp701/flagged_h5_of_keras2
         mp204/flagged_metric_given_a_policy

@@ -153,7 +153,11 @@ KEEPING = words(
     crelu celu glu mish exponential linear hard_shrink hard_silu hard_swish hard_tanh soft_shrink tanh_shrink threshold
     sparse_plus sparse_sigmoid sparsemax squareplus
     adjust_brightness adjust_gamma random_brightness random_flip_up_down stateless_random_flip_left_right
-    stateless_random_flip_up_down sobel_edges total_variation reciprocal_no_nan segment_prod guarantee_const
+    stateless_random_flip_up_down adjust_contrast adjust_hue adjust_saturation adjust_jpeg_quality random_contrast
+    random_hue random_saturation random_jpeg_quality stateless_random_brightness stateless_random_contrast
+    stateless_random_hue stateless_random_saturation stateless_random_jpeg_quality rgb_to_hsv hsv_to_rgb rgb_to_yiq
+    yiq_to_rgb rgb_to_yuv yuv_to_rgb image_gradients sobel_edges total_variation
+    reciprocal_no_nan segment_prod guarantee_const
     absolute fabs amax amin arccos arccosh arcsin arcsinh arctan arctanh cbrt conjugate copy deg2rad rad2deg exp2 log2
     log10 sinc trunc nancumprod nancumsum nanpercentile nanprod nanquantile nanvar
     array_split hsplit vsplit dsplit diagflat take_along_axis get_item extract_sequences fold unfold

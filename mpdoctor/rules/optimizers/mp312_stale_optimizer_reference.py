@@ -96,7 +96,7 @@ def _applied_bare(facts: SourceFacts, wrapping: Call, inner: Call) -> Iterator[F
     for apply in facts.method_calls(*APPLYING, "minimize"):
         if not all(_is_inside(facts, option, wrapping, inner) for option in (apply.receiver, *receivers(facts, apply))):
             continue
-        if is_absent(wrapping, apply.context):
+        if is_absent(wrapping, apply.context) or (by_compile and is_wrapped_by_own_compile(facts, inner, apply)):
             continue
         scalings = _scaling_calls(facts, apply)
         scaled = any(_is_of_wrapper(call, wrapping) for call in scalings)
@@ -180,6 +180,8 @@ def _scaled_bare(facts: SourceFacts, compiled: Call, inner: Call) -> Iterator[Fi
     """Calls that ask the bare optimizer to scale or unscale, which in Keras 2 only the wrapper can do."""
     wrapper = _model_compiled(facts, compiled) + ".optimizer"
     for read in reads(facts, (*SCALING, UNSCALING)):
+        if is_wrapped_by_own_compile(facts, inner, read):
+            continue
         if _uses(read.of, inner) and _comes_later(read, compiled):
             yield Finding(
                 f"{name_of_optimizer(inner)} has no `{read.name}`: this line raises AttributeError. compile() wrapped "

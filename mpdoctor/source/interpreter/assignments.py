@@ -6,13 +6,13 @@ import ast
 
 from mpdoctor.facts.location import Location
 from mpdoctor.program.values import Collection, Item, Known, Unknown, Value, known, options
-from mpdoctor.source.interpreter.attributes import store_attribute
 from mpdoctor.source.interpreter.containers.changes import keep_item, put_back, put_back_everywhere, with_item
 from mpdoctor.source.interpreter.containers.elements import item_of
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.settings.own_dicts import name_of_item
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_write
+from mpdoctor.source.interpreter.stored_attributes import store_attribute
 from mpdoctor.source.joining import joined
 
 

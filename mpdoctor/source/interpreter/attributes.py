@@ -7,7 +7,6 @@ from dataclasses import field
 
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
-from mpdoctor.program.command_line import parsing_call
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Instance
@@ -23,9 +22,8 @@ from mpdoctor.source.interpreter.settings.own_dicts import item_as_attribute, na
 from mpdoctor.source.interpreter.settings.trees import is_empty_tree, kept_by_name, setting_of_tree
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_read, record_use
-from mpdoctor.source.interpreter.state.scopes import Module, Written
+from mpdoctor.source.interpreter.state.scopes import Module
 from mpdoctor.source.joining import joined, with_default, without_none
-from mpdoctor.source.syntax_nodes import SETTING_UP
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -215,61 +213,6 @@ def _item_kept(state: State, of: Value, index: Value) -> Value | None:
     return joined(items) if items and None not in items else None
 
 
-def store_attribute(state: State, of: Value, name: str, value: Value) -> None:
-    """Remember `of.name = value` for the objects of the user's own classes.
-
-    A straight line replaces what was there, in __init__ and build or in any method that the program is seen to call of
-    this object; elsewhere both stay possible. A None is only a placeholder ("not built yet") for whatever comes after
-    it."""
-    choices = options(of)
-    function = state.context.function
-    is_setting_up = function is not None and function.name in SETTING_UP
-    is_straight = len(choices) == 1 and not state.context.branches and not state.context.loops
-    for choice in choices:
-        _store_setting(state, choice, name, value, is_straight)
-        own = class_of(choice)
-        if own is None:
-            continue
-        state.walk.set_up.add(id(own))
-        if isinstance(choice, Call):
-            attributes = _attributes_of(state, choice)
-            replaces = is_straight and (is_setting_up or state.context.reached)
-        else:
-            attributes = own.attributes
-            replaces = is_straight and is_setting_up and id(own) not in state.walk.instantiated
-        if replaces:
-            state.walk.written.pop((id(attributes), name), None)
-        now = value if replaces else _joined_with_others(state, attributes, name, value, len(choices) == 1)
-        state.walk.side_effects.set(attributes, name, now)
-        if isinstance(choice, Call):
-            state.walk.side_effects.set(own.attributes, name, _old_or_new(own.attributes.get(name), value))
-
-
-def _store_setting(state: State, of: Value, name: str, value: Value, is_straight: bool) -> None:
-    """Remember an attribute of a tree of settings, or of what argparse gives."""
-    if isinstance(of, Call) and is_empty_tree(of):
-        held = _attributes_of(state, of)
-        state.walk.side_effects.set(held, name, value if is_straight else _old_or_new(held.get(name), value))
-    if (parsed := parsing_call(of)) is not None:
-        before = None if is_straight else attribute_of(state, of, name, value.location)
-        state.walk.side_effects.set(_attributes_of(state, parsed), name, _old_or_new(before, value))
-
-
-def _joined_with_others(state: State, held: dict[str, Value], name: str, value: Value, is_certain: bool) -> Value:
-    """The value, and those that an attribute has from other functions; of what the function in hand gave it before on a
-    straight line, nobody else sees anything."""
-    before, written = held.get(name), state.walk.written.get((id(held), name))
-    entered = state.frame.entered
-    is_straight = state.context.branches == entered.branches and state.context.loops == entered.loops
-    if not is_straight or not is_certain:
-        state.walk.written.pop((id(held), name), None)
-        return _old_or_new(before, value)
-    if written is not None and written.frame is state.frame:
-        before = written.before
-    state.walk.written[id(held), name] = Written(state.frame, before, value)
-    return _old_or_new(before, value)
-
-
 def _written_here(state: State, own: ClassFacts, of: Value, name: str) -> Value | None:
     """What the function in hand wrote last, on a straight line, or the one that called it, outside a loop."""
     held = state.attributes.get(id(of), {}) if isinstance(of, Call) else own.attributes
@@ -283,17 +226,3 @@ def _written_here(state: State, own: ClassFacts, of: Value, name: str) -> Value 
         return None if may_be_counted_on else written.value
     is_callers = state.context.loops == written.frame.entered.loops and state.frame.is_called_by(written.frame)
     return written.value if is_callers else None
-
-
-def _attributes_of(state: State, instance: Call) -> dict[str, Value]:
-    if id(instance) not in state.attributes:
-        state.attributes[id(instance)] = state.walk.side_effects.created({})
-    return state.attributes[id(instance)]
-
-
-def _old_or_new(old: Value | None, new: Value) -> Value:
-    if old is None or (isinstance(old, Known) and old.value is None):
-        return new
-    if isinstance(new, Known) and new.value is None:
-        return old
-    return joined((old, new))

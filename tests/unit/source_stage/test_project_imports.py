@@ -46,6 +46,10 @@ FOLLOWED = {
         {".git/HEAD": "", "classification/tools/train.py": SCRIPT},
         "classification/mine/",
     ),
+    "a package of its own beside the scripts": (
+        {".git/HEAD": "", "package/setup.py": "", "scripts/deep/train.py": SCRIPT},
+        "package/mine/",
+    ),
     "a package named after a framework": (
         DECLARED | {"scripts/train.py": SCRIPT.replace("mine.", "keras_mine.")},
         "keras_mine/",
@@ -59,6 +63,15 @@ NOT_FOLLOWED = {
     "a library whose names rules know": (
         DECLARED | {"scripts/train.py": SCRIPT.replace("mine.", "tensorflow_text.")},
         "tensorflow_text/",
+    ),
+    "a folder beside the scripts that is no package": (
+        {".git/HEAD": "", "package/README.md": "", "scripts/deep/train.py": SCRIPT},
+        "package/mine/",
+    ),
+    "one of too many packages in a repository": (
+        {".git/HEAD": "", "package/setup.py": "", "scripts/deep/train.py": SCRIPT}
+        | {f"package_{number}/setup.py": "" for number in range(8)},
+        "package/mine/",
     ),
     "two folders above, and nothing says that a project is there": ({"scripts/mnist/train.py": SCRIPT}, "mine/"),
     "the project ends at its repository": (

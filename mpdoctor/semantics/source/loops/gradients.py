@@ -19,6 +19,7 @@ from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, wrapped
 from mpdoctor.semantics.source.programs.attribute_access import same_object
 from mpdoctor.semantics.source.programs.branches import exclude_each_other, may_not_run
 from mpdoctor.semantics.source.programs.separate_questions import may_happen_together
+from mpdoctor.semantics.source.texts.written import text_of
 
 UNSCALING = "get_unscaled_gradients"
 # Methods of a tape, the gradients of a sum and those of each example; and the function that takes them in a graph.
@@ -105,7 +106,23 @@ def optimizer_scales(facts: SourceFacts, apply: Call) -> str | None:
     if wrapped(facts, apply.receiver, apply, certain=not on_every_path):
         is_certain = all(wrapped(facts, receiver, apply) for receiver in _receivers_at(facts, apply))
         return "wrapper" if on_every_path or is_certain or _has_unscaled(apply) else None
+    if is_wrapped_by_own_compile(facts, apply.receiver, apply):
+        return "wrapper"
     return "factor" if facts.keras.is_keras3 and factor_of(apply.receiver) is not None else None
+
+
+def is_wrapped_by_own_compile(facts: SourceFacts, optimizer: Value | None, event: Call | Read) -> bool:
+    """Whether the program asks `self.optimizer` here, and compile() of that model has wrapped the bare optimizer that
+    the model's class put there: Keras writes the wrapper into the same attribute (measured in TensorFlow 2.15 and Keras
+    3.15)."""
+    if ".optimizer" not in (text_of(facts, event.location) or ""):
+        return False
+    models = (own for own in facts.classes if own.kind == "model" and "optimizer" in own.attributes)
+    return any(
+        any(option is optimizer for option in options(own.attributes["optimizer"]))
+        and wrapped(facts, Attribute(event.location, Instance(event.location, own), "optimizer"), event)
+        for own in models
+    )
 
 
 def _is_asked_apart(facts: SourceFacts, apply: Call) -> bool:

@@ -7,15 +7,18 @@ from functools import lru_cache
 
 from mpdoctor.program.command_line import without_command_line
 from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
-from mpdoctor.program.values import Attribute, Collection, Item, Known, Value, options
+from mpdoctor.program.values import Attribute, Collection, Item, Known, Value, known, options
 from mpdoctor.semantics.source.numbers.constants import numbers_from_value
 from mpdoctor.semantics.source.optimizers.bare_optimizers import is_left_bare
 
 # Methods of a dataset, whose arguments are counts: `shuffle(batch_size * 128)`.
 _COUNTING = ("batch", "padded_batch", "prefetch", "repeat", "shard", "shuffle", "skip", "take", "window")
 _DIFFERENTIATING = ("gradient", "jacobian", "batch_jacobian")
+_BY_REPLICAS = "scale_regularization_loss"  # of tf.nn: it divides by the number of replicas
+_POWERS_OF_TEN = frozenset(10.0**exponent for exponent in range(4, 9))
 SMALLEST_SCALE = 128  # a power of two from here on that multiplies a loss is a loss scale made by hand
 
 
@@ -112,14 +115,27 @@ def _scales(value: Value) -> bool:
 def _is_scale_by_hand(factors: tuple[Value, ...]) -> bool:
     """Whether one of these factors is a loss scale made by hand, and another one may be the loss. A product of numbers
     alone counts something, as `filters * 2` with 128 filters does on the way to a model's layers."""
-    others = [factor for factor in factors if scale_by_hand(factor) is None]
+    others = [factor for factor in factors if scale_by_hand(factor) is None and not _is_power_of_ten(factor)]
     return len(others) < len(factors) and any(not numbers_from_value(other) for other in others)
+
+
+def _is_power_of_ten(factor: Value) -> bool:
+    """Whether it is a number such as 1e4, or a variable that begins as one: few losses are weighted by so much."""
+    numbers = [known(_start_of_variable(choice)) for choice in options(factor)]
+    return bool(numbers) and all(type(number) in (int, float) and number in _POWERS_OF_TEN for number in numbers)
+
+
+def _start_of_variable(value: Value) -> Value | None:
+    is_variable = isinstance(value, Call) and is_call_of(value, "tensorflow.Variable")
+    return value.argument(0, "initial_value") if isinstance(value, Call) and is_variable else value
 
 
 def _is_name_of_scaling(name: str) -> bool:
     name = name.lower()
-    return "scale" in name and (
-        name in ("scale", "scaler") or any(word in name for word in ("loss", "grad", "dynamic"))
+    return (
+        "scale" in name
+        and name != _BY_REPLICAS
+        and (name in ("scale", "scaler") or any(word in name for word in ("loss", "grad", "dynamic")))
     )
 
 

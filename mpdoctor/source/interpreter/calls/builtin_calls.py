@@ -15,7 +15,7 @@ from mpdoctor.program.values import MISSING, Api, Attribute, Collection, Known, 
 from mpdoctor.source.constant_folding import ASKING_OF_NUMBERS, constant_from_call, constant_from_numbers
 from mpdoctor.source.constant_folding.texts import value_from_method
 from mpdoctor.source.interpreter.assignments import remember_keyword
-from mpdoctor.source.interpreter.attributes import Super, attribute_of, store_attribute
+from mpdoctor.source.interpreter.attributes import Super, attribute_of
 from mpdoctor.source.interpreter.call_inlining import inline_call
 from mpdoctor.source.interpreter.calls.base_arguments import remember_base_arguments_of
 from mpdoctor.source.interpreter.calls.entered_by_hand import enter_by_hand
@@ -44,6 +44,7 @@ from mpdoctor.source.interpreter.settings.trees import NODES, TREES, value_from_
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_read, record_use, record_write
 from mpdoctor.source.interpreter.state.scopes import Keywords
+from mpdoctor.source.interpreter.stored_attributes import store_attribute
 from mpdoctor.source.joining import joined
 from mpdoctor.source.names import api_from_name
 

@@ -132,13 +132,14 @@ def is_given_one_of_several(callee: Value, given: Either) -> bool:
 
 def _run_in_replicas(state: State, callee: Attribute, args: tuple[Value, ...], keywords: Keywords) -> Inlinable | None:
     """The function, or the object's `__call__`, that `strategy.run(function, args=…)` runs, with these arguments."""
-    if callee.name not in _RUNS or not args or not isinstance(args[0], (Defined, Call)):
-        return None
     named = dict(keywords)
+    run = args[0] if args else named.get("fn")
+    if callee.name not in _RUNS or not isinstance(run, (Defined, Call)):
+        return None
     given = named.get("args", args[1] if len(args) > 1 else None)
     if not isinstance(given, Collection) or given.open or "kwargs" in named:
         return None
-    return inlinable_function(state, args[0], given.items, ())
+    return inlinable_function(state, run, given.items, ())
 
 
 def _made_by_call(state: State, callee: Call, args: tuple[Value, ...], keywords: Keywords) -> Inlinable | None:

@@ -108,6 +108,8 @@ def _call(state: State, callee: Value, site: CallSite) -> Value:
     if isinstance(callee, Api):
         return _call_library(state, callee, site)
     inlinable = inlinable_function(state, callee, site.args, site.keywords)
+    if inlinable is not None and inlinable[0].facts.name == "call":
+        _build_first(state, inlinable[0].facts)
     result = None if inlinable is None else _inline(state, callee, inlinable, site)
     gives, yields = (None, result) if inlinable is not None and inlinable[0].is_generator else (result, None)
     call = site.call_of(callee, state, gives, yields)
@@ -161,6 +163,15 @@ def _inline(state: State, callee: Value, inlinable: Inlinable, site: CallSite) -
     at_yield = state.walk.entering.pop(id(site.node), None)
     at_end = partial(put_back_arguments, state, site.node, *inlinable)
     return inline_call(state, *inlinable, site.is_open, site.location, at_yield, at_end)
+
+
+def _build_first(state: State, method: FunctionFacts) -> None:
+    """Execute the `build` of a layer whose `call` the program calls by its name, which reads what that sets."""
+    owner = method.owner
+    building = None if owner is None or owner.kind is None else owner.find_method("build")
+    closure = None if building is None else state.closures.get(id(building))
+    if closure is not None and id(closure.facts) not in state.walk.executed:
+        inline_uncalled(state, closure)
 
 
 def _followed(state: State, callee: Api, site: CallSite) -> Value | None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from mpdoctor.facts.location import Location
 from mpdoctor.program.events import Call
-from mpdoctor.program.values import Api, Collection, Item, Known, Unknown, Value, known
+from mpdoctor.program.values import Api, Collection, Either, Item, Known, Unknown, Value, known, options
 from mpdoctor.source.interpreter.containers.elements import contents_of
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.state.interpreter_state import State
+from mpdoctor.source.joining import joined
 
 _BY_COUNT = {
     "tensorflow.split": "num_or_size_splits",
@@ -68,13 +69,27 @@ def evaluate_dictionary(state: State, node: ast.Dict) -> Value:
         if key_node is not None:
             keys.append(evaluate(state, key_node))
             items.append(evaluate(state, item_node))
-        elif isinstance(item, Collection) and item.kind == "dict":
-            keys.extend(item.keys)
-            items.extend(item.items)
-            is_open = is_open or item.open
+        elif (held := _any_of_dicts(item, dict(zip(map(_name_of_key, keys), items, strict=True)))) is not None:
+            keys.extend(held.keys)
+            items.extend(held.items)
+            is_open = is_open or held.open
         else:
             is_open = True
     return dictionary(state.place(node), keys, items, is_open)
+
+
+def _any_of_dicts(value: Value | None, before: Mapping[tuple[object, ...], Value]) -> Collection | None:
+    """What a dict display takes from `**value`, which may be each of several dicts: under each key what any of them
+    holds, and what stood there `before` where one of them has no such key. None where it is not seen."""
+    if isinstance(value, Collection) and value.kind == "dict":
+        return value
+    dicts = [choice for choice in options(value) if isinstance(choice, Collection) and choice.kind == "dict"]
+    if value is None or not isinstance(value, Either) or len(dicts) < len(value.options):
+        return None
+    entries = [dict(zip(map(_name_of_key, held.keys), held.items, strict=True)) for held in dicts]
+    keys = {_name_of_key(key): key for held in dicts for key in held.keys}
+    items = [joined(held.get(name, before.get(name)) for held in entries) for name in keys]
+    return Collection(value.location, "dict", tuple(items), tuple(keys.values()), any(held.open for held in dicts))
 
 
 def dictionary(location: Location, keys: Sequence[Value], items: Sequence[Value], is_open: bool) -> Collection:

@@ -14,7 +14,7 @@ from mpdoctor.program.context import Branch, Context
 from mpdoctor.program.user_definitions import ClassFacts, Defined
 from mpdoctor.program.values import Attribute, Either, Value, options
 from mpdoctor.source.interpreter.state.events import MOST_EVENTS, Enough, Events
-from mpdoctor.source.interpreter.state.scopes import Closure, Frame, Module, Scope, Written
+from mpdoctor.source.interpreter.state.scopes import Closure, Draft, Frame, Module, Scope, Written
 from mpdoctor.source.interpreter.state.side_effects import SideEffects
 from mpdoctor.source.joining import joined, without_none
 from mpdoctor.source.modules import Files
@@ -69,6 +69,8 @@ class Walk:
         Ids of the user's own classes whose objects were given attributes.
     written
         Which function wrote an attribute last, by the id of the object's attributes and the name.
+    drafts
+        What an object's attribute added to those of its class last, by the id of the object's attributes and the name.
     chosen_behind_guard
         Ids of the user's functions and classes that the program chooses where it asked for a version, say:
         `step = step_of_keras_3 if IS_KERAS_3 else step_of_keras_2`.
@@ -104,6 +106,7 @@ class Walk:
     made_for: dict[int, ClassFacts] = field(default_factory=dict)
     set_up: set[int] = field(default_factory=set)
     written: dict[tuple[int, str], Written] = field(default_factory=dict)
+    drafts: dict[tuple[int, str], Draft] = field(default_factory=dict)
     chosen_behind_guard: set[int] = field(default_factory=set)
     chosen_in: dict[int, Branch] = field(default_factory=dict)
     side_effects: SideEffects = field(default_factory=SideEffects)

@@ -153,6 +153,16 @@ class Written:
     value: Value
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Draft:
+    """What a function made of a class's attribute when it gave one to an object: the value that the `others` have, and
+    that with the object's own."""
+
+    frame: Frame
+    others: Value | None
+    value: Value
+
+
 @dataclass(frozen=False, eq=False, repr=False)
 class Import:
     """The first import of another module of the program by a module."""
