@@ -312,6 +312,8 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp311/flagged_updated_settings
     """,
     "checked": """
+        mp410/flagged_divided_by_a_number
+        mp410/clean_divided_by_its_own_scale
         mp404/clean_own_tape
         mp106/clean_policy_among_choices
         mp409/clean_sum_of_two_losses
