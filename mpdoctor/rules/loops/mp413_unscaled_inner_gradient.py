@@ -69,8 +69,8 @@ from mpdoctor.facts.reference import InnerGradientFacts
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.events import Call, Operation
-from mpdoctor.program.policy_settings import UNSURE
 from mpdoctor.program.instances import is_of_super
+from mpdoctor.program.policy_settings import UNSURE
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import MISSING, Value, known, walk
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
