@@ -46,6 +46,8 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp701/clean_resumed_to_predict mp701/flagged_resumed_by_a_table
     """,
     "in_helpers": """
+        mp116/flagged_wrapper_for_graphs_in_a_function
+        mp116/flagged_wrapper_for_graphs
         mp201/flagged_layers_taken_from_a_queue
         mp201/flagged_layers_taken_from_a_list
         mp201/clean_behind_a_loop_over_policies
