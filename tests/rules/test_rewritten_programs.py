@@ -47,6 +47,8 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     """,
     "in_helpers": """
         mp502/clean_step_of_an_optimizer
+        mp116/flagged_wrapper_for_graphs_in_a_function
+        mp116/flagged_wrapper_for_graphs
         mp201/flagged_layers_taken_from_a_queue
         mp201/flagged_layers_taken_from_a_list
         mp201/clean_behind_a_loop_over_policies
@@ -320,6 +322,8 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     """,
     "checked": """
         mp504/flagged_outputs_of_layers
+        mp410/flagged_divided_by_a_number
+        mp410/clean_divided_by_its_own_scale
         mp404/clean_own_tape
         mp106/clean_policy_among_choices
         mp312/clean_looks_for_overflows_itself

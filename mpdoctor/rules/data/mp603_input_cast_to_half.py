@@ -50,12 +50,14 @@ from mpdoctor.knowledge.api_names import FITTING
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST, GLOBAL_POLICY
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Api, Collection, Value, is_api, options, walk
 from mpdoctor.semantics.source.edits.expressions import dtype_named_instead, unsafe_fix
 from mpdoctor.semantics.source.loops.gradients import applied_gradients, target
 from mpdoctor.semantics.source.programs.data.array_contents import FILLED
+from mpdoctor.semantics.source.programs.data.fed_elements import FROM_GENERATOR
 from mpdoctor.semantics.source.programs.data.training_data import (
     FedValue,
     behind,
@@ -79,6 +81,7 @@ CASTS = (
     "numpy.asarray",
     "keras.ops.cast",
     "keras.ops.convert_to_tensor",
+    "tensorflow.TensorSpec",  # of what a generator yields: the dataset casts it
 )
 
 
@@ -95,7 +98,8 @@ def _casts(facts: SourceFacts, fed: FedValue) -> Iterator[Finding]:
     is_both = ".data." in _name(value) or has_labels_inside
     widened = widened_by_maps(facts, value)
     made_by_hand = [("" if is_both else role, made) for made in behind(value) if id(made) not in widened]
-    for role_of_part, made in (*made_by_hand, *_returned_by_maps(facts, value)):
+    declared = [] if widened else list(_declared_for_generators(value))
+    for role_of_part, made in (*made_by_hand, *_returned_by_maps(facts, value), *declared):
         dtype = _cast_to_half(made, facts.policies_at(call) if role_of_part == "labels" else ())
         if dtype is not None:
             given = f"The {role_of_part} are" if role_of_part else "The data is"
@@ -211,6 +215,15 @@ def _is_sample(cast: Call) -> bool:
     """Whether it casts what its function is given, or a part of it."""
     of = cast.argument(0, "x")
     return of is not None and any(isinstance(part, Parameter) for option in options(of) for part in behind(option))
+
+
+def _declared_for_generators(value: Value) -> Iterator[tuple[str, Value]]:
+    """The signature of what a generator yields to a dataset, and of a pair whether it is the features or the labels."""
+    for made in behind(value):
+        is_generator = isinstance(made, Call) and is_call_of(made, FROM_GENERATOR)
+        signature = made.keyword("output_signature") if isinstance(made, Call) and is_generator else None
+        if isinstance(signature, Collection) and len(signature.items) == len(PAIR):
+            yield from zip(PAIR, signature.items, strict=True)
 
 
 def _name(value: Value) -> str:

@@ -4,7 +4,9 @@
 Each wrapper has its own scale, and the two scales differ from the first overflow of either on. Scaled by 32768
 and unscaled by another wrapper's 1024, every update was 32 times too large (5.63 where it should have been
 0.176; the same in Keras 3.15, tf_keras 2.21 and TensorFlow 2.10). The wrapper that scales also never learns
-that its gradients overflowed. The usual cause is a slip between two similar names, as in a GAN's two steps.
+that its gradients overflowed. The usual cause is a slip between two similar names, as in a GAN's two steps. The same
+happens where one of the two is a number that the program writes out: a loss times 1024 whose gradients
+`get_unscaled_gradients` divides by 32768.
 
 ## Flagged
 ```python
@@ -56,7 +58,7 @@ from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import FunctionFacts, Instance, Parameter
-from mpdoctor.program.values import Attribute, Value, is_api, options
+from mpdoctor.program.values import Attribute, Value, is_api, options, walk
 from mpdoctor.semantics.source.edits.expressions import callee_replaced, unsafe_fix
 from mpdoctor.semantics.source.loops.gradients import (
     applied_gradients,
@@ -65,10 +67,11 @@ from mpdoctor.semantics.source.loops.gradients import (
     unscales,
     until_gradients,
 )
-from mpdoctor.semantics.source.loops.scaling import holds_gradient, scales, scaling_calls
+from mpdoctor.semantics.source.loops.scaling import SCALES, holds_gradient, scales, scaling_calls
+from mpdoctor.semantics.source.optimizers.unequal_scales import Scale, unequal_scales
 from mpdoctor.semantics.source.optimizers.wrappers import wrapped
 from mpdoctor.semantics.source.programs.attribute_access import receivers
-from mpdoctor.semantics.wording import receiver_text
+from mpdoctor.semantics.wording import receiver_text, text_at
 
 SEVERITY = Severity.ERROR
 FIXES = ("unsafe",)
@@ -100,6 +103,32 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             call.location,
             fix=fix,
         )
+    yield from _unequal(facts)
+
+
+def _unequal(facts: SourceFacts) -> Iterator[Finding]:
+    """A loss and gradients of which one is scaled by hand: by a number, or by what a wrapper says of its scale."""
+    told = set[int]()
+    for multiplied, divided in unequal_scales(facts):
+        if id(divided.place) in told:
+            continue
+        told.add(id(divided.place))
+        one, other = _in_words(facts, multiplied), _in_words(facts, divided)
+        yield Finding(
+            f"The loss is multiplied by {one}, and its gradients are divided by {other}: they are wrong by the ratio "
+            "of the two.",
+            f"Divide the gradients by what the loss was multiplied by: {one}.",
+            divided.place.location,
+        )
+
+
+def _in_words(facts: SourceFacts, scale: Scale) -> str:
+    if scale.wrapper is None:
+        return str(scale.number)
+    written = next((part for part in walk(scale.place) if isinstance(part, Attribute) and part.name in SCALES), None)
+    if written is not None and not (isinstance(scale.place, Call) and scale.place.receiver):
+        return f"`{text_at(facts, written.location)}`"
+    return f"the scale of `{receiver_text(facts, scale.place)}`" if isinstance(scale.place, Call) else "another scale"
 
 
 def _has_a_step_of_its_own(facts: SourceFacts, apply: Call, steps: list[tuple[list[Call], list[Call], Call]]) -> bool:

@@ -69,6 +69,7 @@ from mpdoctor.facts.reference import InnerGradientFacts
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.instances import is_of_super
 from mpdoctor.program.policy_settings import UNSURE
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import MISSING, Value, known, walk
@@ -209,7 +210,8 @@ def _is_recorded(gradient: Call) -> bool:
     """Whether another tape is open where this gradient is taken."""
     own = [tape for tape in walk(gradient.receiver) if is_tape(tape)]
     open_tapes = [tape for value in gradient.context.withs for tape in walk(value) if is_tape(tape)]
-    return bool(own) and any(all(open_tape is not tape for tape in own) for open_tape in open_tapes)
+    is_elsewhere = any(all(open_tape is not tape for tape in own) for open_tape in open_tapes)
+    return is_elsewhere and not is_of_super(gradient)
 
 
 def _is_made_from(loss: Value | None, inner: Call) -> bool:

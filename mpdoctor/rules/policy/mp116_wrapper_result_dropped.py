@@ -68,6 +68,10 @@ from mpdoctor.semantics.wording import text_at
 SEVERITY = Severity.ERROR
 FIXES = ("unsafe",)
 EXPLAINS = {"MP106": "model"}
+_IN_GRAPHS = tuple(
+    f"tensorflow.compat.v1.{place}.MixedPrecisionLossScaleOptimizer"
+    for place in ("mixed_precision", "train.experimental")
+)
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -95,7 +99,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def _dropped(facts: SourceFacts) -> Iterator[Call]:
     """The calls that wrap an optimizer and whose result is dropped, while a bare optimizer trains."""
-    for call in facts.calls_of(WRAPPER, *REWRITES):
+    for call in facts.calls_of(WRAPPER, *REWRITES, *_IN_GRAPHS):
         if not call.dropped or not _is_meant_to_wrap(facts, call):
             continue
         if not is_api(call.callee, WRAPPER) or _goes_on_bare(facts, call) or _another_trains(facts, call):

@@ -78,11 +78,16 @@ def unscaled_on_the_way(facts: SourceFacts, apply: Call, gradient: Call) -> bool
     return given is None or any(map(_resizes, parts)) or _divided_by(parts) >= _SMALL
 
 
+def resizing_parts(facts: SourceFacts, apply: Call, gradient: Call) -> list[Value]:
+    """Everything between the tape and the apply call that may change the size of the gradients."""
+    given = given_to(apply)
+    return [] if given is None else list(filter(_resizes, _between(facts, given, gradient)))
+
+
 def divided_by_its_scale(facts: SourceFacts, apply: Call, gradient: Call) -> bool:
     """Whether the gradients are divided by the loss scale of the optimizer that applies them, and nothing else changes
     their size: `[g / optimizer.loss_scale for g in gradients]`."""
-    given, optimizer = given_to(apply), apply.receiver
-    resizing = [] if given is None else list(filter(_resizes, _between(facts, given, gradient)))
+    optimizer, resizing = apply.receiver, resizing_parts(facts, apply, gradient)
     owners = [wrapper_of_scale(part) for part in resizing]
     return any(divided_by_scale(part, ()) for part in resizing) and all(
         owner is not None
