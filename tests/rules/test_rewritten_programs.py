@@ -308,6 +308,8 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp311/flagged_updated_settings
     """,
     "checked": """
+        mp307/clean_made_in_each_round_of_a_comprehension
+        mp307/flagged_in_each_round_of_a_comprehension
         mp312/clean_looks_for_overflows_itself
         mp312/flagged_applied_by_the_optimizer_inside
         mp411/clean_called_of_its_own_class
