@@ -69,6 +69,8 @@ _OF_GRAD_SCALER = words(
     """
     get_scale unscale_ unscale unscale_gradients scale_gradients current_loss_scale step update
     increment_period initial_loss_scale _inner_optimizer
+    scale loss_scale_value get_loss_scale current_scale dynamic_loss_scale get_current_scale get_current_loss_scale
+    unscale_grads get_unscaled_grads unscale_loss get_unscaled_loss
     """
 )
 OF_ANOTHER_WRAPPER: dict[str, frozenset[str]] = {

@@ -326,6 +326,8 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp410/clean_divided_by_its_own_scale
         mp404/clean_own_tape
         mp106/clean_policy_among_choices
+        mp307/clean_made_in_each_round_of_a_comprehension
+        mp307/flagged_in_each_round_of_a_comprehension
         mp312/clean_looks_for_overflows_itself
         mp312/flagged_applied_by_the_optimizer_inside
         mp411/clean_called_of_its_own_class

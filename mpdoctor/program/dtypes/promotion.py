@@ -12,7 +12,7 @@ from mpdoctor.program.dtypes.dtype_names import AUTOCAST, Dtypes
 from mpdoctor.program.dtypes.python_numbers import are_floats, is_number, kind_of_number, leaves, may_be_floats, spread
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.user_definitions import Parameter
-from mpdoctor.program.values import Api, Collection, Value, agreed, options, walk
+from mpdoctor.program.values import Api, Collection, Known, Value, agreed, options, walk
 
 WHOLE = frozenset(("int32", "int64", "bool"))
 _MOST_PARTS = 50  # of a value that are looked at
@@ -83,7 +83,7 @@ def may_be_autocast(dtypes: Dtypes, value: Value, depth: int) -> bool:
             if len(behind) == _MOST_PARTS or any(dtypes.of(inner, depth + 1) == AUTOCAST for inner in behind):
                 return True
         elif dtype is None:
-            new = [inner for inner in part.parts if inner not in seen]
+            new = [inner for inner in part.parts if not isinstance(inner, (Known, Api)) and inner not in seen]
             waiting += new
             seen.update(new)
     return False

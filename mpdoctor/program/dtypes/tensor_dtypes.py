@@ -29,7 +29,6 @@ from mpdoctor.program.values import (
     Earlier,
     Either,
     Item,
-    Known,
     Others,
     Value,
     agreed,
@@ -246,24 +245,6 @@ class _Dtypes:
             return False
         first, *others = value.operands
         return is_weight(first) or (any(map(is_weight, others)) and self.of(first, depth) == "float32")
-
-    def _may_be_autocast(self, value: Value, depth: int) -> bool:
-        """Whether a tensor of an unknown dtype may take its dtype from something autocast. What a part of a known dtype
-        is made of does not matter, such as the shape of a `tf.random.normal`; what an unknown layer is given does."""
-        waiting, seen = [value], {value}
-        for part in waiting:
-            dtype = self.of(part, depth + 1)
-            if dtype == AUTOCAST or len(waiting) >= _MOST_PARTS:
-                return True
-            if dtype is None and isinstance(part, Call) and not isinstance(part.callee, Api):
-                behind = list(islice(walk(part), _MOST_PARTS))
-                if len(behind) == _MOST_PARTS or any(self.of(inner, depth + 1) == AUTOCAST for inner in behind):
-                    return True
-            elif dtype is None:
-                new = [inner for inner in part.parts if not isinstance(inner, (Known, Api)) and inner not in seen]
-                waiting += new
-                seen.update(new)
-        return False
 
     def _of_call(self, call: Call, depth: int) -> str | None:
         callee = call.callee

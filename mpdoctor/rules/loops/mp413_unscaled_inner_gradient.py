@@ -186,10 +186,8 @@ def _runs_in_float16(facts: SourceFacts, inner: Call) -> bool:
 def _may_be_scaled(facts: SourceFacts, inner: Call) -> bool:
     """Whether the gradient is scaled, through its target or through `output_gradients`."""
     factors_given = inner.argument(2, "grad_ys" if is_without_tape(inner) else "output_gradients")
-    targets = (
-        target(inner),
-        *(target(part) for part in walk(target(inner)) if isinstance(part, Call) and is_gradient_call(part)),
-    )
+    behind = (part for part in walk(target(inner)) if isinstance(part, Call) and is_gradient_call(part))
+    targets = target(inner), *map(target, behind)
     if factors_given is not None or any(may_be_scaled_in(facts, each) for each in targets):
         return True
     factors = [part for part in walk(target(inner)) if isinstance(part, Operation) and part.operator == "*"]

@@ -61,6 +61,14 @@ SEVERITY = Severity.ERROR
 FIXES = ("safe",)
 FAILS_IN = ("model", "training")
 SOMEWHERE_MISSING = frozenset().union(*MISSING.values(), *BROKEN.values(), *OF_ANOTHER_WRAPPER.values())
+OF_THE_SCALE = (
+    *("loss_scale_value", "current_loss_scale", "current_scale", "dynamic_loss_scale"),
+    *("get_scale", "get_loss_scale", "get_current_scale", "get_current_loss_scale"),
+)
+UNSCALING_NAMES = ("unscale", "unscale_", "unscale_gradients", "unscale_grads", "get_unscaled_grads")
+OF_UNSCALED_LOSSES = ("unscale_loss", "get_unscaled_loss")
+NOTHING_FOR_GRADIENTS = "nothing replaces it, because the loss is scaled, not its gradients"
+NOTHING_FOR_LOSSES = "nothing replaces it, because the loss is there before it is scaled: keep that one"
 # The name in this Keras, or where to find the value.
 INSTEAD_KERAS3 = {
     "lr": "`{of}.learning_rate`",
@@ -75,6 +83,16 @@ INSTEAD_KERAS3 = {
     "_weights": "`{of}.variables`",
     "get_weights": "`[v.numpy() for v in {of}.variables]`",
     "get_slot": "`{of}.inner_optimizer.variables`",
+    "scale": "`{of}.scale_loss(loss)`",
+    "step": "`{of}.apply(gradients, variables)`",
+    "increment_period": "`{of}.dynamic_growth_steps`",
+    "initial_loss_scale": "`{of}.initial_scale`",
+    "_inner_optimizer": "`{of}.inner_optimizer`",
+    "update": "nothing replaces it, because `apply` adapts the scale",
+    **dict.fromkeys(OF_THE_SCALE, "`{of}.dynamic_scale`, which exists once the optimizer is built"),
+    **dict.fromkeys(UNSCALING_NAMES, "nothing replaces it, because in Keras 3 `apply` unscales the gradients"),
+    **dict.fromkeys(OF_UNSCALED_LOSSES, NOTHING_FOR_LOSSES),
+    "scale_gradients": NOTHING_FOR_GRADIENTS,
 }
 INSIDE = "`{of}.inner_optimizer.{name}`"
 INSTEAD_KERAS2 = {
@@ -88,6 +106,16 @@ INSTEAD_KERAS2 = {
     "get_weights": "`[v.numpy() for v in {of}.variables]`",
     "scale_loss": "`{of}.get_scaled_loss(loss)`, and `{of}.get_unscaled_gradients(gradients)` before they are applied",
     "apply": "`{of}.apply_gradients(zip(gradients, variables))`",
+    "scale": "`{of}.get_scaled_loss(loss)`",
+    "step": "`{of}.apply_gradients(zip(gradients, variables))`",
+    "increment_period": "`{of}.dynamic_growth_steps`",
+    "initial_loss_scale": "`{of}.initial_scale`",
+    "_inner_optimizer": "`{of}.inner_optimizer`",
+    "update": "nothing replaces it, because `apply_gradients` adapts the scale",
+    **dict.fromkeys(OF_THE_SCALE, "`{of}.loss_scale`"),
+    **dict.fromkeys(UNSCALING_NAMES, "`{of}.get_unscaled_gradients(gradients)`"),
+    **dict.fromkeys(OF_UNSCALED_LOSSES, NOTHING_FOR_LOSSES),
+    "scale_gradients": NOTHING_FOR_GRADIENTS,
 }
 
 

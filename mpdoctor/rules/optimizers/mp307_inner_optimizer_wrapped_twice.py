@@ -48,7 +48,7 @@ from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Attribute, Value
+from mpdoctor.program.values import Api, Attribute, Value
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, unsafe_fix
 from mpdoctor.semantics.source.optimizers.wrapper_arguments import problem_in_keras2
 from mpdoctor.semantics.source.optimizers.wrappers import wrapped, wrappings
@@ -129,8 +129,11 @@ def _surely_wraps(wrapping: Call, inner: Call) -> bool:
 
 
 def _both_happen(facts: SourceFacts, one: Call, other: Call) -> bool:
-    """Whether the program reaches both calls; two names for one class (by try and except) count as one call."""
+    """Whether the program reaches both calls; two names for one class (by try and except) count as one call, and the
+    rounds of a comprehension, `[LossScaleOptimizer(shared) for _ in range(2)]`, as several."""
     if (one.location, one.context.callers) == (other.location, other.context.callers):
+        if isinstance(one.callee, Api) and isinstance(other.callee, Api) and one.callee.name == other.callee.name:
+            return one.context.run == other.context.run
         return isinstance(other.receiver, Call) and other.receiver.order > one.order  # a model of another round
     if one.context.run != other.context.run or exclude_each_other(one.context, other.context):
         return False

@@ -62,7 +62,13 @@ from mpdoctor.program.user_definitions import FunctionFacts, Instance
 from mpdoctor.program.values import Attribute, Value, options
 from mpdoctor.semantics.source.edits.expressions import callee_replaced, replaced, safe_fix, unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_losses import loss_scaled
-from mpdoctor.semantics.source.loops.gradients import UNSCALING, applied_gradients, calls_on_the_way, target
+from mpdoctor.semantics.source.loops.gradients import (
+    UNSCALING,
+    applied_gradients,
+    calls_on_the_way,
+    is_wrapped_by_own_compile,
+    target,
+)
 from mpdoctor.semantics.source.loops.resized_gradients import unscaled_on_the_way
 from mpdoctor.semantics.source.loops.scaling import scaling_calls
 from mpdoctor.semantics.source.optimizers.wrappers import model_behind_own_compile, starting_scale_in_words, wrappings
@@ -94,7 +100,9 @@ def _applied_bare(facts: SourceFacts, wrapping: Call, inner: Call) -> Iterator[F
     """Calls in which the bare optimizer applies gradients that its wrapper should apply."""
     by_compile = wrapping.method == "compile"
     for apply in facts.method_calls(*APPLYING, "minimize"):
-        if not all(_is_inside(facts, option, wrapping, inner) for option in (apply.receiver, *receivers(facts, apply))):
+        if not _is_inside(facts, apply.receiver, wrapping, inner):
+            continue
+        if not all(_is_inside(facts, receiver, wrapping, inner) for receiver in receivers(facts, apply)):
             continue
         if is_absent(wrapping, apply.context) or (by_compile and is_wrapped_by_own_compile(facts, inner, apply)):
             continue
@@ -118,8 +126,9 @@ def _is_inside(facts: SourceFacts, optimizer: Value | None, wrapping: Call, inne
     looks for no overflow itself. (MP402 looks at what applies scaled gradients in Keras 3.)"""
     if optimizer is inner:
         return True
-    by_name = isinstance(optimizer, Attribute) and optimizer.name == INSIDE and options(optimizer.of) == (wrapping,)
-    return by_name and not facts.keras.is_keras3 and not any(True for _ in facts.calls_of(*LOOKING_FOR_OVERFLOWS))
+    if not isinstance(optimizer, Attribute) or optimizer.name != INSIDE or options(optimizer.of) != (wrapping,):
+        return False
+    return not facts.keras.is_keras3 and not any(True for _ in facts.calls_of(*LOOKING_FOR_OVERFLOWS))
 
 
 def _name_of_wrapper(facts: SourceFacts, wrapping: Call, apply: Call, scalings: list[Call]) -> str:

@@ -136,8 +136,8 @@ def _given_tensors(call: Call) -> tuple[Value, ...]:
 
 @lru_cache(maxsize=1)
 def lambda_layers(facts: SourceFacts) -> tuple[tuple[int, Call], ...]:
-    """Functions of the user's that Lambda layers call, or that layers call as their activations, by id, and those
-    layers. Cached for one program after the other: it is asked for each line of a layer."""
+    """Functions of the user's that Lambda layers call, or that layers call as their activations or as regularizers of
+    their output, by id, and those layers. Cached for one program: it is asked for each line of a layer."""
     return tuple(_lambda_layers(facts))
 
 
@@ -148,6 +148,11 @@ def _lambda_layers(facts: SourceFacts) -> Iterator[tuple[int, Call]]:
             for option in _functions_given(layer, name):
                 if isinstance(option, Defined) and isinstance(option.of, FunctionFacts):
                     yield id(option.of), layer
+            for regularizer in options(layer.keyword("activity_regularizer")):
+                own = class_of(regularizer)
+                called = own.find_method("__call__") if own is not None else None
+                if called is not None:
+                    yield id(called), layer
 
 
 def _functions_given(layer: Call, name: str) -> Iterator[Value]:

@@ -9,7 +9,7 @@ from typing import TypeGuard
 from mpdoctor.knowledge.api_names import TAPE
 from mpdoctor.knowledge.layer_kinds import WEIGHT_LISTS
 from mpdoctor.knowledge.wrapper_api import APPLYING
-from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.events import Call, Operation, Read
 from mpdoctor.program.instances import is_instance_of, is_of_super
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Instance
