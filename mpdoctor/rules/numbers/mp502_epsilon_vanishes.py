@@ -101,7 +101,7 @@ from mpdoctor.semantics.wording import named_default, text_at
 
 SEVERITY = Severity.ERROR
 FIXES = ("unsafe",)
-EXPLAINS = {"MP904": "zero", "MP907": "zero"}
+EXPLAINS = {"MP903": "zero", "MP904": "zero", "MP905": "zero", "MP907": "zero"}
 ONLY_IN_HALF = True
 WITHOUT_GUARD = {
     DIVISOR: "a divisor of 0 gives inf or NaN",
