@@ -290,7 +290,7 @@ def _normalizing(facts: SourceFacts) -> Iterator[Finding]:
                 f"{INSTEAD_OF_BACKEND} {OF_NORMALIZING[name][1]}" if takes_none else OF_NORMALIZING[name][1],
                 call.location,
                 severity=Severity.WARNING if given is None else None,
-                fix=unsafe_fix(f"Give it {keyword}=1e-3", with_keyword(facts, call.location, keyword, "1e-3"))
+                fix=unsafe_fix(f"Give `{name}` {keyword}=1e-3", with_keyword(facts, call.location, keyword, "1e-3"))
                 if is_replaced
                 else None,
             )

@@ -34,7 +34,7 @@ def usual_scale(facts: SourceFacts, made_at: Location, smaller: float | None = N
             elif keyword.arg == LOSS_SCALE_FACTOR:
                 number = SMALLER if smaller is None else f"{smaller!r}"
                 edit = with_keyword(facts, location_of(facts, call), LOSS_SCALE_FACTOR, number)
-                title = f"Give it {LOSS_SCALE_FACTOR}={number}"
+                title = f"Give the optimizer {LOSS_SCALE_FACTOR}={number}"
             else:
                 continue
             if edit is not None:
@@ -53,7 +53,7 @@ def with_scale(
     if text is None:
         edit, title = without_keyword(facts, place, argument), f"Leave `{argument}` to Keras"
     else:
-        edit, title = with_keyword(facts, place, argument, text), f"Give it {argument}={text}"
+        edit, title = with_keyword(facts, place, argument, text), f"Give the optimizer {argument}={text}"
     return (title, (edit,)) if edit is not None else None
 
 
