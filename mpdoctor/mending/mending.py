@@ -16,6 +16,7 @@ from mpdoctor.mending.intended_dtypes import classes_with_intended
 from mpdoctor.mending.policy_switch import is_in_force, switch_to
 from mpdoctor.mending.proposals import proposals_from_diagnosis
 from mpdoctor.mending.rounds import Course, MendLoop, nothing_asked
+from mpdoctor.mending.starting_scales import lower_starts
 from mpdoctor.progress import Progress
 from mpdoctor.project.interpreters import NoInterpreter, interpreter_for
 from mpdoctor.settings.options import Settings
@@ -32,7 +33,7 @@ def mend(settings: Settings, progress: Progress, policy: str = "") -> tuple[Mend
     propose = partial(proposals_from_diagnosis, has_own_wrapper=_runs_here(settings))
     loop = MendLoop(draft, examiner_of_edits(settings, progress), reader_of_edits(settings, progress), propose)
     asked = switch_to(policy, settings.targets[0], content) if policy else nothing_asked
-    course = loop.run(asked)
+    course = loop.run(asked, lower_starts)
     files = draft.files(course.after.kept)
     return _mended_from_course(course, draft, files, policy), files
 

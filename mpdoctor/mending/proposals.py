@@ -265,7 +265,7 @@ def _made_under_float32(finding: Finding, source_at: SourceAt) -> Iterator[Answe
     facts = source_at(place.path) if place is not None and isinstance(policy, str) else None
     edits = under_float32(facts, place, str(policy)) if facts is not None and place is not None else ()
     if edits:
-        title = "Make it under the policy float32"
+        title = "Make the layer under the policy float32"
         yield Answer(finding, (Proposal(title, safe=False, code=finding.code, edits=edits),))
 
 

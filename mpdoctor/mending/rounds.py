@@ -23,6 +23,7 @@ from mpdoctor.mending.health import (
     sights_of,
 )
 from mpdoctor.mending.intended_dtypes import without_intended
+from mpdoctor.mending.starting_scales import steps_skipped
 
 MOST_ROUNDS = 6
 NO_DEFECTS: Counter[Defect] = Counter()
@@ -87,8 +88,9 @@ class MendLoop:
         self._hindered: dict[str, None] = {}
         self._needed: dict[tuple[int, ...], frozenset[int]] = {}  # of a choice, those that a trial saw to be needed
 
-    def run(self, asked: Ask = nothing_asked) -> Course:
-        """What came of mending. `asked`: what is to be made first and to stay, whatever comes of it.
+    def run(self, asked: Ask = nothing_asked, at_last: Ask = nothing_asked) -> Course:
+        """What came of mending. `asked`: what is to be made first and to stay, whatever comes of it. `at_last`: what a
+        mended program may have beside, and keeps if it skips fewer steps with it.
 
         Raises CannotEdit where that can't be made."""
         before = self._state_with(())
@@ -100,11 +102,21 @@ class MendLoop:
             state = self._state_with(asked_for)
             course.rounds = 1
         best = self._best_of_rounds(state, course)
-        course.after = self._without_needless(best, asked_for)
+        course.after = self._with_fewer_skips(self._without_needless(best, asked_for), at_last, course)
         course.tried = self._proposals_without_use(best.kept)
         course.stopped = self._what_stopped_it(before, course.after)
         course.hindered, course.examinations = list(self._hindered), len(self._seen)
         return course
+
+    def _with_fewer_skips(self, state: State, at_last: Ask, course: Course) -> State:
+        wanted = at_last((state.diagnosis, state.sources)) if state.kept and state.is_healthy else ()
+        made = self._make_edits(wanted, state.kept, state.sources) if wanted else {}
+        if not made:
+            return state
+        course.rounds += 1
+        new = self._state_with((*state.kept, *made))
+        is_good = new.is_healthy and is_no_worse(new.diagnosis, state.diagnosis)
+        return new if is_good and steps_skipped(new.diagnosis) < steps_skipped(state.diagnosis) else state
 
     def _proposals_without_use(self, kept: Sequence[int]) -> list[Proposal]:
         made = self._draft.proposals

@@ -66,7 +66,7 @@ class Sick:
         return f"{Path(self.path).stem}-{self.keras}"
 
 
-SUM, PAINTED = "Cast it to float32 first", "Cast `painted` to float32"
+SUM, PAINTED = "Cast to float32 before the reduction", "Cast `painted` to float32"
 SCALED, IN_FLOAT32 = "Wrap the optimizer and scale the loss", "Compute the loss in float32"
 SICK = [
     Sick("projects/loop_unscaled.py", ("Scale the loss",)),
@@ -77,7 +77,7 @@ SICK = [
     Sick("battery/sick/clipped_while_scaled.py", ("Let the optimizer inside clip",), "tf_keras"),
     Sick("battery/sick/unscaled_at_every_micro_batch.py", ("Unscale once",), "tf_keras"),
     Sick("battery/sick/gram_matrix.py", ("`gram` computes in float32",)),
-    Sick("battery/sick/adam_in_half.py", ('Write "mixed_float16"', 'Give it dtype="float32"')),
+    Sick("battery/sick/adam_in_half.py", ('Write "mixed_float16"', 'Give the layer dtype="float32"')),
     Sick("battery/sick/dice_over_pixels.py", ("Cast to float32",)),
     Sick("battery/sick/loss_squared_in_half.py", ("Cast to float32",)),
     Sick("battery/sick/nan_on_the_second_replica.py", ("Scale with mpdoctor.training",)),
@@ -96,7 +96,7 @@ SICK = [
     Sick("mended/wrapped_in_two_functions.py", ("Wrap once",)),
     Sick("mended/wrapped_in_two_functions.py", ("Wrap once",), "tf_keras"),
     Sick(
-        "mended/attention_in_a_function.py", ("Cast to `q.dtype`", "Cast to `logits.dtype`", 'Give it dtype="float32"')
+        "mended/attention_in_a_function.py", ("Cast to `q.dtype`", "Cast to `logits.dtype`", 'Give the layer dtype="float32"')
     ),
 ]
 
@@ -269,8 +269,8 @@ model.fit([xs, np.ones((128, 1, 6), "float32")], np.random.randint(0, 3, 128), e
 """
 SET = "Set the global policy to {}"
 SWITCHED = [
-    (FIT, "3", "mixed_float16", [SET, 'Give it dtype="float32"']),
-    (FIT, "tf_keras", "mixed_bfloat16", [SET, 'Give it dtype="float32"']),
+    (FIT, "3", "mixed_float16", [SET, 'Give the layer dtype="float32"']),
+    (FIT, "tf_keras", "mixed_bfloat16", [SET, 'Give the layer dtype="float32"']),
     (
         LOOP,
         "3",
@@ -283,7 +283,7 @@ SWITCHED = [
         "mixed_float16",
         [SET, "Cast `model(x, training=True)` to float32", "Wrap the optimizer and scale the loss"],
     ),
-    (MASK, "3", "mixed_float16", [SET, "Write -1e4", 'Give it dtype="float32"']),
+    (MASK, "3", "mixed_float16", [SET, "Write -1e4", 'Give the layer dtype="float32"']),
     (CHAIN, "3", "float32", [SET]),
 ]
 

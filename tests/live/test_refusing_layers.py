@@ -230,7 +230,7 @@ def test_one_that_takes_no_dtype_is_mended_by_the_policy(tmp_path: Path, model: 
     write_program(tmp_path, f"{START}layer = fancynet.Plain()\n{model}")
     done = mend("train.py", "--steps", "10", "--write", "--output-format", "json", directory=tmp_path, keras=keras)
     assert done.report["mended"]
-    assert done.titles() == ["Make it under the policy float32"]
+    assert done.titles() == ["Make the layer under the policy float32"]
     assert FLOAT32.format("layer = fancynet.Plain()") in (tmp_path / "train.py").read_text(encoding="utf-8")
 
 

@@ -256,3 +256,11 @@ def test_in_a_loss_the_numbers_that_are_cast_are_labels_or_weights(where: Any, e
     beside = beside_float32(operation("Cast", where=where))
     assert beside is not None
     assert beside.endswith(ends)
+
+
+def test_labels_that_a_cast_to_float16_made_infinite_are_told_by_the_cast() -> None:
+    facts = {**in_loss("Sub", given="labels"), "model": dataclasses.replace(model(), data=(HALF_LABELS,))}
+    (found,) = said("MP907", **facts)
+    assert found.evidence["told_by"] == "MP603"
+    (found,) = said("MP907", **in_loss("Sub", given="labels"))
+    assert "told_by" not in found.evidence

@@ -106,7 +106,7 @@ def _casts(facts: SourceFacts, fed: FedValue) -> Iterator[Finding]:
             needless = _needless([role_of_part]) if role_of_part else _needless(["features"]) + WERE_THEY_LABELS
             yield Finding(
                 f"{given} cast to {dtype} by hand: {needless}.",
-                'Leave it in float32: `"float32"` here, or no cast at all.' + _too_large(dtype, role_of_part),
+                'Leave the data in float32: `"float32"` here, or no cast at all.' + _too_large(dtype, role_of_part),
                 made.location,
                 fix=_fix(facts, made, dtype),
             )
@@ -130,7 +130,7 @@ def _is_made_up(value: Value) -> bool:
 
 def _fix(facts: SourceFacts, made: Value, dtype: str) -> Fix | None:
     """The edit that replaces the dtype named in the call."""
-    return unsafe_fix("Leave it in float32", dtype_named_instead(facts, made.location, dtype, "float32"))
+    return unsafe_fix("Leave the data in float32", dtype_named_instead(facts, made.location, dtype, "float32"))
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:

@@ -124,7 +124,7 @@ def _findings_of_layer(facts: SourceFacts, layer: Call, cast_by_program: bool) -
         )
     elif dtype is not None and isinstance(layer.callee, Api):
         name = public_name(layer.callee.name).rpartition(".")[2]
-        fix = unsafe_fix('Give it dtype="float32"', output_in_float32(facts, layer))
+        fix = unsafe_fix('Give the layer dtype="float32"', output_in_float32(facts, layer))
         evidence = _evidence_of(*activations)
         yield Finding(_message(name, dtype), _help(name, layer), layer.location, evidence=evidence, fix=fix)
 

@@ -239,7 +239,7 @@ def _finding(facts: SourceFacts, variable: Call, raising: MixedOperands | None) 
         also_seen=(AlsoSeen("MP203", "source", "It is combined with the layer's input here.", place.path, place.line),)
         if place is not None
         else (),
-        fix=unsafe_fix("Make it a weight of the layer", weight) if weight is not None else cast,
+        fix=unsafe_fix("Make the variable a weight of the layer", weight) if weight is not None else cast,
     )
 
 

@@ -125,7 +125,7 @@ def _assigned(
             "float32: this line raises under a mixed policy.",
             "Cast it to the variable's own dtype: `tf.cast(…, tf.float32)`.",
             call.location,
-            fix=safe_fix("Cast it to float32", fix),
+            fix=safe_fix("Cast the value to float32", fix),
         )
 
 

@@ -180,7 +180,7 @@ def _finding(facts: SourceFacts, inner: Call, outer: str, given: str, other: str
         f"Pass the dtype on: `{inner.method}(…, dtype={dtype})`.",
         inner.location,
         evidence={OUTER_CLASS: outer},
-        fix=None if is_shared else unsafe_fix(f"Give it dtype={dtype}", with_dtype(facts, inner, dtype)),
+        fix=None if is_shared else unsafe_fix(f"Give the layer dtype={dtype}", with_dtype(facts, inner, dtype)),
     )
 
 

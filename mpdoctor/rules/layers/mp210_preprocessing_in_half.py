@@ -98,7 +98,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         outside = _outside(name, call) if dtype == "float16" else None
         if outside is None and dtype == "float16" and _is_harmless(name, _scales(facts)):
             continue
-        fix = unsafe_fix('Give it dtype="float32"', in_float32(facts, call))
+        fix = unsafe_fix('Give the layer dtype="float32"', in_float32(facts, call))
         if outside is not None:
             message = f"{name} computes in float16, and {outside}"
             yield Finding(message, _help(outside), call.location, severity=Severity.WARNING, fix=fix)

@@ -161,7 +161,10 @@ def _of_argument(facts: SourceFacts, call: Call, refused: RefusedArgument) -> Fi
         f"Cast it: `tf.cast({refused.text}, tf.{refused.dtype_to_give})`.",
         call.location,
         severity=Severity.WARNING if on_cpu else None,
-        fix=safe_fix("Cast it", cast(facts, refused.place, refused.dtype_to_give) if refused.place else None),
+        fix=safe_fix(
+            "Cast the argument",
+            cast(facts, refused.place, refused.dtype_to_give) if refused.place else None,
+        ),
     )
 
 

@@ -264,7 +264,7 @@ def _stateful(facts: SourceFacts) -> Iterator[Finding]:
                 f"call raises in {facts.keras}.",
                 'Give it `dtype="float32"`, or use Keras 3.8 or later, TensorFlow 2.7 to 2.15 or tf_keras.',
                 call.location,
-                fix=unsafe_fix('Give it dtype="float32"', in_float32(facts, call)),
+                fix=unsafe_fix('Give the layer dtype="float32"', in_float32(facts, call)),
             )
 
 

@@ -108,7 +108,7 @@ def _finding(facts: SourceFacts, call: Call, subject: str, why: str = NORMALISES
         f"{subject} computes in float16 and {why}.",
         'Give it `dtype="float32"`.',
         call.location,
-        fix=unsafe_fix('Give it dtype="float32"', in_float32(facts, call)),
+        fix=unsafe_fix('Give the layer dtype="float32"', in_float32(facts, call)),
     )
 
 

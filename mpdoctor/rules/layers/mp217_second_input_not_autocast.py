@@ -124,7 +124,11 @@ def _fix(facts: SourceFacts, raising: Location, second: Parameter) -> Fix | None
     """The edit that casts it where it is combined with the first input."""
     place = name_at(facts, raising, second.name)
     first = second.function.parameters[1] if second.function is not None else ""
-    return safe_fix(f"Cast it to `{first}.dtype`", cast(facts, place, f"{first}.dtype")) if place is not None else None
+    return (
+        safe_fix(f"Cast the second input to `{first}.dtype`", cast(facts, place, f"{first}.dtype"))
+        if place is not None
+        else None
+    )
 
 
 def _wide_inputs(

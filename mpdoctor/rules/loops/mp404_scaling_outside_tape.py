@@ -106,7 +106,7 @@ def _fix(facts: SourceFacts, scaled: Call | Operation, gradient: Call) -> Fix | 
     is_assignment = bool(re.match(r"\w+ = ", moved.text)) and "\n" not in moved.text
     if not is_assignment or reads_what_comes_later(facts, losses[0].location.end_line, moved.text):
         return None
-    title = "Move it inside the tape"
+    title = "Move the scaling inside the tape"
     if losses[0].context.loops > scaled.context.loops:
         place = argument_at(facts, scaled.location, 0, "loss")
         summed = "" if place is None else text_at(facts, place)

@@ -80,7 +80,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 f"This stops the training at the first gradient that overflows, and {BY_DESIGN}.",
                 'Look for NaN under the policy "float32", or leave this line out: overflowing steps are skipped.',
                 call.location,
-                fix=unsafe_fix("Leave it out", without_statement(facts, call.location)),
+                fix=unsafe_fix("Leave the check out", without_statement(facts, call.location)),
             )
     for call in facts.calls_of(*CHECKS):
         if not call.context.guarded and _checks_scaled_gradients(facts, call):
@@ -89,7 +89,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 "Leave this to the LossScaleOptimizer, which skips such a step, or check the loss instead.",
                 call.location,
                 fix=unsafe_fix(
-                    "Leave it out",
+                    "Leave the check out",
                     without_statement(facts, call.location)
                     if call.dropped
                     else passed_on(facts, call.location, 0, "tensor", "x"),

@@ -102,7 +102,7 @@ from mpdoctor.semantics.wording import named_default, text_at
 
 SEVERITY = Severity.ERROR
 FIXES = ("unsafe",)
-EXPLAINS = {"MP904": "zero", "MP907": "zero"}
+EXPLAINS = {"MP903": "zero", "MP904": "zero", "MP905": "zero", "MP907": "zero"}
 ONLY_IN_HALF = True
 WITHOUT_GUARD = {
     DIVISOR: "a divisor of 0 gives inf or NaN",
@@ -298,7 +298,7 @@ def _normalizing(facts: SourceFacts) -> Iterator[Finding]:
                 f"{INSTEAD_OF_BACKEND} {OF_NORMALIZING[name][1]}" if takes_none else OF_NORMALIZING[name][1],
                 call.location,
                 severity=Severity.WARNING if given is None else None,
-                fix=unsafe_fix(f"Give it {keyword}=1e-3", with_keyword(facts, call.location, keyword, "1e-3"))
+                fix=unsafe_fix(f"Give `{name}` {keyword}=1e-3", with_keyword(facts, call.location, keyword, "1e-3"))
                 if is_replaced
                 else None,
             )

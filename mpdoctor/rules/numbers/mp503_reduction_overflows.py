@@ -219,7 +219,7 @@ def _large_poolings(facts: SourceFacts) -> Iterator[Finding]:
                 _message_on_mean(number),
                 f'Average in float32: `{layer.method}(dtype="float32")`.',
                 layer.location,
-                fix=unsafe_fix('Give it dtype="float32"', in_float32(facts, layer)),
+                fix=unsafe_fix('Give the layer dtype="float32"', in_float32(facts, layer)),
             )
 
 
@@ -235,7 +235,7 @@ def _fix(facts: SourceFacts, event: Call | Operation, kind: str) -> Fix | None:
     position = 1 if _is_einsum(event) else 0  # behind the equation
     in_square = _cast_in_square(facts, event) if kind == NORM else None
     edits = in_square or cast_argument(facts, event.location, position=position)
-    return unsafe_fix("Cast it to float32 first", edits)
+    return unsafe_fix("Cast to float32 before the reduction", edits)
 
 
 def _cast_in_square(facts: SourceFacts, summing: Call) -> list[Edit] | None:

@@ -221,7 +221,7 @@ def _assigned(facts: SourceFacts) -> Iterator[Finding]:
                 f"A {name} value is assigned to a float32 state of this metric: this line raises.",
                 HELP,
                 call.location,
-                fix=safe_fix("Cast it to float32", cast_argument(facts, call.location)),
+                fix=safe_fix("Cast the value to float32", cast_argument(facts, call.location)),
             )
 
 

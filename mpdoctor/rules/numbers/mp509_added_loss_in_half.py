@@ -104,7 +104,7 @@ def _added_by_regularizers(facts: SourceFacts) -> Iterator[Finding]:
                 "raises.",
                 'Give this layer `dtype="float32"`, or regularize the weights instead (`kernel_regularizer`).',
                 layer.location,
-                fix=unsafe_fix('Give it dtype="float32"', in_float32(facts, layer)),
+                fix=unsafe_fix('Give the layer dtype="float32"', in_float32(facts, layer)),
             )
 
 
@@ -119,7 +119,7 @@ def _added_by_hand(facts: SourceFacts) -> Iterator[Finding]:
                 f"`add_loss` gets a {added} tensor, which Keras 3 cannot add to its own float32 loss: fit raises.",
                 "Cast it, `self.add_loss(tf.cast(loss, tf.float32))`, or better, compute it in float32 from the start.",
                 call.location,
-                fix=safe_fix("Cast it to float32", cast_argument(facts, call.location)),
+                fix=safe_fix("Cast the added loss to float32", cast_argument(facts, call.location)),
             )
 
 

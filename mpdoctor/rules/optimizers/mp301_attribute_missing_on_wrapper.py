@@ -181,7 +181,7 @@ def _fix(facts: SourceFacts, read: Read, inherits: bool) -> Fix | None:
     """The edit that replaces the attribute's name, where that is all it takes."""
     instead = INSIDE if inherits else _instead(read.name, facts.keras)
     if instead == INSIDE:
-        return safe_fix("Read it from the inner optimizer", of_inner_optimizer(facts, read))
+        return safe_fix("Read the attribute from the inner optimizer", of_inner_optimizer(facts, read))
     match = re.fullmatch(r"`\{of\}\.(\w+)`", instead)
     # `_get_hyper("lr")` has an argument; a scale that is read before the optimizer is built raises by either name
     if match is None or read.is_called:

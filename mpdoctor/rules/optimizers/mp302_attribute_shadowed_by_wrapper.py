@@ -168,7 +168,7 @@ def _read_from_wrapper(facts: SourceFacts) -> Iterator[Finding]:
             f"Read it from the inner optimizer: `{of}.inner_optimizer.{read.name}`.",
             read.location,
             evidence={"attribute": read.name, "inner_value": held, "causes_divergence": False},
-            fix=unsafe_fix("Read it from the inner optimizer", of_inner_optimizer(facts, read)),
+            fix=unsafe_fix("Read the setting from the inner optimizer", of_inner_optimizer(facts, read)),
         )
 
 

@@ -99,7 +99,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             if of_wrapper
             else f"The optimizer is wrapped on one path only: call `{of}.{LOST}(…)` before it is wrapped.",
             read.location,
-            fix=safe_fix("Call it on the inner optimizer", of_inner_optimizer(facts, read)) if of_wrapper else None,
+            fix=safe_fix("Call the method on the inner optimizer", of_inner_optimizer(facts, read))
+            if of_wrapper
+            else None,
         )
 
 

@@ -76,7 +76,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def _fix(facts: SourceFacts, wrapper: Call) -> Fix | None:
     if _asked_for(facts, wrapper):
         return None
-    return unsafe_fix("Leave it out", passed_on(facts, wrapper.location, 0, "inner_optimizer", "optimizer"))
+    return unsafe_fix("Leave the wrapper out", passed_on(facts, wrapper.location, 0, "inner_optimizer", "optimizer"))
 
 
 def _help(facts: SourceFacts, wrapper: Call) -> str:

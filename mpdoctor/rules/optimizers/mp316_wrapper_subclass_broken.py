@@ -153,7 +153,7 @@ def _other_base(facts: SourceFacts, own: ClassFacts) -> Fix | None:
         return None
     place = location_of(facts, definition.bases[0])
     made = replaced(facts, place, f"type({text_of(facts, place)}({optimizer}()))")
-    return unsafe_fix("Derive it from the class that is made", made)
+    return unsafe_fix("Derive the subclass from the class that is made", made)
 
 
 def _wrapped_class(facts: SourceFacts, own: ClassFacts) -> str:

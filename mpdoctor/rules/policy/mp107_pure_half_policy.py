@@ -173,7 +173,7 @@ def _sets_no_policy(facts: SourceFacts) -> bool:
 
 def _fix(facts: SourceFacts, call: Call, given: Value | None, policy: str, role: str) -> Fix | None:
     if role == FLOATX and not _sets_no_policy(facts):
-        return unsafe_fix("Remove it", without_statement(facts, call.location))
+        return unsafe_fix("Remove the call of set_floatx()", without_statement(facts, call.location))
     if role == FLOATX:
         is_written = isinstance(given, Known) and not call.open
         edits = policy_instead(facts, call, f"mixed_{policy}") if is_written else None

@@ -77,7 +77,7 @@ def _fix(facts: SourceFacts, rewrite: Call | Write) -> Fix | None:
     """The edit that removes the statement, or puts the optimizer in the place of the call that wraps it."""
     place = rewrite.location
     if isinstance(rewrite, Write) or rewrite.dropped:
-        return unsafe_fix("Drop it", without_statement(facts, place))
+        return unsafe_fix("Drop the graph rewrite", without_statement(facts, place))
     return unsafe_fix("Leave the optimizer as it is", without_call(facts, place, 0, "opt", "optimizer"))
 
 

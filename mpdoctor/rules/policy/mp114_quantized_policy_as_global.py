@@ -65,7 +65,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 'Remove this line. Quantize the built model with `model.quantize("int8")`, or pass this policy to '
                 "single layers as their `dtype`.",
                 call.location,
-                fix=unsafe_fix("Remove it", without_statement(facts, call.location)),
+                fix=unsafe_fix("Remove the policy", without_statement(facts, call.location)),
             )
 
 

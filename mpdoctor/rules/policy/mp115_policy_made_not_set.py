@@ -86,9 +86,9 @@ def _fix(facts: SourceFacts, policy: Call) -> Fix | None:
     if setter is None or policy.context.callers or policy.location.path != facts.path:
         return None
     if policy.dropped:
-        return unsafe_fix("Set it", put_around(facts, policy.location, f"{setter}(", ")"))
+        return unsafe_fix("Set the policy", put_around(facts, policy.location, f"{setter}(", ")"))
     name = facts.lines[policy.location.line - 1].partition("=")[0].partition(":")[0].strip()
-    return unsafe_fix("Set it", line_behind(facts, policy.location, f"{setter}({name})"))
+    return unsafe_fix("Set the policy", line_behind(facts, policy.location, f"{setter}({name})"))
 
 
 def _makes_half_policy(call: Call) -> bool:

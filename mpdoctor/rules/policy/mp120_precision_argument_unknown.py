@@ -149,7 +149,9 @@ def _help(kind: str, name: str) -> str:
 def _fix(facts: SourceFacts, call: Call, kind: str, name: str) -> Fix | None:
     if kind == "layer" and name in OF_LAYERS:
         taken = call.keyword("dtype") is not None
-        return None if taken else safe_fix("Call it dtype", keyword_renamed(facts, call.location, name, "dtype"))
+        return (
+            None if taken else safe_fix("Call the argument dtype", keyword_renamed(facts, call.location, name, "dtype"))
+        )
     if kind in ("keras.Sequential", "keras.Model", "loss") or (kind, name) == ("optimizer", "dtype"):
-        return safe_fix("Leave it out", without_keyword(facts, call.location, name))
+        return safe_fix("Leave the argument out", without_keyword(facts, call.location, name))
     return None

@@ -111,7 +111,7 @@ def _fix(facts: SourceFacts, load: Call) -> Fix | None:
     given = settings[0].argument(0, "policy") if len(settings) == 1 else None
     named = literal_replaced(facts, given.location, "mixed_float16") if given is not None else None
     if named is not None:
-        return unsafe_fix("Load it under mixed_float16", named)
+        return unsafe_fix("Load the model under mixed_float16", named)
     setter = keras_name(facts, "mixed_precision.set_global_policy")
     line = line_before(facts, load.location, f'{setter}("mixed_float16")') if setter is not None else None
     return unsafe_fix("Set the policy before loading", line)

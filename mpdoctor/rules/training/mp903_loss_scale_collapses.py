@@ -62,12 +62,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity, Verdict
 from mpdoctor.semantics.live.second_training import remedies_to_report
 from mpdoctor.semantics.live.steps_taken import starts_at_zero, step_divided_by_zero
 from mpdoctor.semantics.live.training_remedies import POSITIVE_START, remedy_from_culprit
-from mpdoctor.semantics.live.training_texts import culprit_evidence, evidence_of_growth, flushed_below, why_from_culprit
+from mpdoctor.semantics.live.training_texts import (
+    culprit_evidence,
+    evidence_of_growth,
+    flushed_below,
+    line_of_gradient,
+    why_from_culprit,
+)
 from mpdoctor.semantics.live.tried_remedies import NOT_TRIED
 from mpdoctor.semantics.live.verdict import verdict_from_training
 
@@ -87,11 +94,21 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         f"Let the scale grow more slowly: dynamic_growth_steps=2000 instead of {training.growth_interval}. {NOT_TRIED}"
         if upwards
         else (POSITIVE_START if starts_at_zero(training) else remedy_from_culprit(training)),
-        training.model.call.location,
+        training.model.call.location if upwards else _place(training),
         model=training.model.id,
         evidence=evidence_of_growth(training) if upwards else culprit_evidence(training),
         remedies=remedies_to_report(training),
     )
+
+
+def _place(training: TrainingFacts) -> Location | None:
+    """The line where a gradient broke of a loss that is finite; else that of the training call."""
+    is_of_gradient = training.culprit is None and training.loss_culprit is None and not training.diverges
+    return line_of_gradient(training) if is_of_gradient else training.model.call.location
+
+
+def _why(training: TrainingFacts) -> str:
+    return why_from_culprit(training, _place(training))
 
 
 def _down(training: TrainingFacts, last: float) -> str:
@@ -106,14 +123,14 @@ def _down(training: TrainingFacts, last: float) -> str:
         f"{training.initial_scale:g} to {last:.3g}"
     )
     if training.steps[-1].applied and last > 0:
-        return f"{fell}. At that scale every gradient below {flushed_below(last)} is 0.{why_from_culprit(training)}"
+        return f"{fell}. At that scale every gradient below {flushed_below(last)} is 0.{_why(training)}"
     divided = step_divided_by_zero(training)
     at_zero = (
         "at a scale of 0 the next finite step would write NaN into the weights"
         if divided is None
         else f"step {divided} was finite at a scale of 0, and wrote NaN into the weights"
     )
-    return f"{fell}, for which Keras 3 has no floor. Nothing is trained; {at_zero}.{why_from_culprit(training)}"
+    return f"{fell}, for which Keras 3 has no floor. Nothing is trained; {at_zero}.{_why(training)}"
 
 
 def _up(training: TrainingFacts) -> str:

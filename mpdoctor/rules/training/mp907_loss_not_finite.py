@@ -112,7 +112,11 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
 
 def _rule_of_cause(training: TrainingFacts) -> str:
     """The code of the rule that reports the cause where it stands in the program, "" where there is none."""
-    return rule_of_foreign_scale(training) or ("MP107" if any(_rounding_that_breaks(training)) else "")
+    if rule := rule_of_foreign_scale(training):
+        return rule
+    if any(_rounding_that_breaks(training)):
+        return "MP107"
+    return "MP603" if _given_in_float16(training) and training.breaking_update is None else ""
 
 
 def _rounding_that_breaks(training: TrainingFacts) -> tuple[str, str]:

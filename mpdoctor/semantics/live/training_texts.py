@@ -10,7 +10,7 @@ from mpdoctor.facts.half_dtypes import ROUNDED_TO_ZERO
 from mpdoctor.facts.location import Location, line_in_words
 from mpdoctor.facts.training import CulpritFacts, GradientCulpritFacts, OperationFacts, TensorFacts, TrainingFacts
 from mpdoctor.facts.written_numbers import capitalized, magnitude_text
-from mpdoctor.semantics.live.broken_operations import GIVEN, broke
+from mpdoctor.semantics.live.broken_operations import GIVEN, broke, is_at_zero
 from mpdoctor.semantics.live.causes import is_kept, rule_of_cause
 
 
@@ -64,6 +64,7 @@ def culprit_evidence(training: TrainingFacts) -> dict[str, Any]:
         "told_by": rule_of_cause(training),
         **evidence_of_operands(operation),
         "operation": operation and operation.name,
+        "at_zero": is_at_zero(operation),
         "gradients": [in_words(frame) for frame in culprit.frames] if culprit else None,
     }
     return {**evidence_of_growth(training), **{key: value for key, value in named.items() if value}}

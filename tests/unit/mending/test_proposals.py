@@ -214,8 +214,8 @@ KEEPS = "`head` computes in float32"
     ("made", "in_force", "room", "factor", "wanted"),
     [
         ("Wrapper(Adam(), initial_scale=1.0)", 1.0, (2.0**9, 2.0**19), False, "Leave `initial_scale` to Keras"),
-        ("Wrapper(Adam())", 2.0**15, (2.0**18, 2.0**24), False, "Give it initial_scale=2.0**20"),
-        ("Wrapper(Adam(loss_scale_factor=8))", 8.0, (2.0**18, 2.0**24), True, "Give it loss_scale_factor=2.0**20"),
+        ("Wrapper(Adam())", 2.0**15, (2.0**18, 2.0**24), False, "Give the optimizer initial_scale=2.0**20"),
+        ("Wrapper(Adam(loss_scale_factor=8))", 8.0, (2.0**18, 2.0**24), True, "Give the optimizer loss_scale_factor=2.0**20"),
         ("Wrapper(Adam())", 2.0**15, (2.0**18, 2.0**19), False, KEEPS),  # no scale fits
         ("Wrapper(Adam())", None, (2.0**18, 2.0**24), False, None),  # nothing is scaled
     ],
@@ -368,7 +368,7 @@ def test_a_librarys_layer_that_takes_no_dtype_is_made_under_float32() -> None:
     around = f'{SETTER}("float32")\n\n{SETTER}("mixed_float16")'
     for live in (False, True):
         ((first, *_),) = answers(refusing, live=live)
-        assert first == [("Make it under the policy float32", around)]
+        assert first == [("Make the layer under the policy float32", around)]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def given_in_float32(facts: SourceFacts, raised_at: Location) -> tuple[str, tupl
         return None
     arrays = [put_around(facts, location_of(facts, value), f"{numpy}.asarray(", ', "float32")') for value in given]
     edits = tuple(edit for each in arrays for edit in each or ())
-    return ("Give it float32", edits) if all(arrays) else None
+    return ("Give NumPy float32", edits) if all(arrays) else None
 
 
 def _of_linalg(facts: SourceFacts, line: int) -> Iterator[ast.Call]:

@@ -58,7 +58,9 @@ def softmax_in_float32(facts: SourceFacts, guard: Guard) -> Fix | None:
         return None
     edits = [output_in_float32(facts, layer) for layer in _layers_with_softmax(facts, softmax)]
     return (
-        unsafe_fix('Give it dtype="float32"', [edit for each in edits for edit in each or ()]) if all(edits) else None
+        unsafe_fix('Give the layer dtype="float32"', [edit for each in edits for edit in each or ()])
+        if all(edits)
+        else None
     )
 
 

@@ -10,7 +10,7 @@ from mpdoctor.finding import Edit
 from mpdoctor.knowledge.wrapper_api import LOSS_SCALE_FACTOR
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import callee_replaced, put_around, with_keyword, without_keyword
-from mpdoctor.semantics.source.edits.names import with_import
+from mpdoctor.semantics.source.edits.names import keras_name, with_import
 from mpdoctor.semantics.source.texts.syntax_trees import called, location_of, tree_of
 
 # Of a LossScaleOptimizer; without them Keras has a dynamic scale from 32768 on, doubled after 2000 finite steps.
@@ -34,7 +34,7 @@ def usual_scale(facts: SourceFacts, made_at: Location, smaller: float | None = N
             elif keyword.arg == LOSS_SCALE_FACTOR:
                 number = SMALLER if smaller is None else f"{smaller!r}"
                 edit = with_keyword(facts, location_of(facts, call), LOSS_SCALE_FACTOR, number)
-                title = f"Give it {LOSS_SCALE_FACTOR}={number}"
+                title = f"Give the optimizer {LOSS_SCALE_FACTOR}={number}"
             else:
                 continue
             if edit is not None:
@@ -53,8 +53,21 @@ def with_scale(
     if text is None:
         edit, title = without_keyword(facts, place, argument), f"Leave `{argument}` to Keras"
     else:
-        edit, title = with_keyword(facts, place, argument, text), f"Give it {argument}={text}"
+        edit, title = with_keyword(facts, place, argument, text), f"Give the optimizer {argument}={text}"
     return (title, (edit,)) if edit is not None else None
+
+
+def in_wrapper_from(
+    facts: SourceFacts, made_at: Location, class_name: str, argument: str, text: str
+) -> tuple[str, tuple[Edit, ...]] | None:
+    """(a title, the edits): a LossScaleOptimizer with this argument around the optimizer that this line makes, which
+    compile() would wrap itself; None where the line does not show which call makes it."""
+    making = _makings(facts, made_at, class_name)
+    wrapper = keras_name(facts, "mixed_precision.LossScaleOptimizer")
+    if len(making) != 1 or wrapper is None:
+        return None
+    edits = put_around(facts, location_of(facts, making[0]), f"{wrapper}(", f", {argument}={text})")
+    return (f"Start with {argument}={text}", tuple(edits)) if edits else None
 
 
 def in_own_wrapper(facts: SourceFacts, made_at: Location, class_name: str, is_wrapper: bool) -> tuple[Edit, ...]:
