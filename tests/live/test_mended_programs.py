@@ -96,7 +96,8 @@ SICK = [
     Sick("mended/wrapped_in_two_functions.py", ("Wrap once",)),
     Sick("mended/wrapped_in_two_functions.py", ("Wrap once",), "tf_keras"),
     Sick(
-        "mended/attention_in_a_function.py", ("Cast to `q.dtype`", "Cast to `logits.dtype`", 'Give the layer dtype="float32"')
+        "mended/attention_in_a_function.py",
+        ("Cast to `q.dtype`", "Cast to `logits.dtype`", 'Give the layer dtype="float32"'),
     ),
 ]
 

@@ -215,7 +215,13 @@ KEEPS = "`head` computes in float32"
     [
         ("Wrapper(Adam(), initial_scale=1.0)", 1.0, (2.0**9, 2.0**19), False, "Leave `initial_scale` to Keras"),
         ("Wrapper(Adam())", 2.0**15, (2.0**18, 2.0**24), False, "Give the optimizer initial_scale=2.0**20"),
-        ("Wrapper(Adam(loss_scale_factor=8))", 8.0, (2.0**18, 2.0**24), True, "Give the optimizer loss_scale_factor=2.0**20"),
+        (
+            "Wrapper(Adam(loss_scale_factor=8))",
+            8.0,
+            (2.0**18, 2.0**24),
+            True,
+            "Give the optimizer loss_scale_factor=2.0**20",
+        ),
         ("Wrapper(Adam())", 2.0**15, (2.0**18, 2.0**19), False, KEEPS),  # no scale fits
         ("Wrapper(Adam())", None, (2.0**18, 2.0**24), False, None),  # nothing is scaled
     ],
