@@ -7,7 +7,7 @@ from typing import Iterator, Mapping
 
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
-from mpdoctor.program.values import NOWHERE, Api, Either, Value, agreed, is_api, options
+from mpdoctor.program.values import NOWHERE, Api, Either, Known, Value, agreed, is_api, options
 
 _MOST_ANCESTORS = 200
 
@@ -203,7 +203,9 @@ class ClassFacts:
             given = ancestor.base_arguments.get(name)
             choices = [v.default if isinstance(v, Parameter) and v.default is not None else v for v in options(given)]
             if choices:
-                return choices[0] if len(choices) == 1 else Either(choices[0].location, tuple(choices))
+                # read once as the class is made and once by itself, a default stands there twice
+                is_one = all(_is_same_constant(choice, choices[0]) for choice in choices[1:])
+                return choices[0] if is_one else Either(choices[0].location, tuple(choices))
         return None
 
     def find_method(self, name: str) -> FunctionFacts | None:
@@ -226,3 +228,7 @@ class ClassFacts:
         for ancestor in self.lineage():
             for base in ancestor.bases:
                 yield from (option for option in options(base) if isinstance(option, Api))
+
+
+def _is_same_constant(one: Value, other: Value) -> bool:
+    return isinstance(one, Known) and isinstance(other, Known) and bool(one.value == other.value)
