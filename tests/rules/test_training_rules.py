@@ -9,6 +9,7 @@ import pytest
 from samples import good_steps, layer, model, training
 from training_facts import (
     APPLIED_AT,
+    HALF_LABELS,
     KERAS2,
     KERAS3,
     LABELS,
