@@ -68,7 +68,7 @@ from mpdoctor.semantics.source.loops.gradients import (
     until_gradients,
 )
 from mpdoctor.semantics.source.loops.scaling import SCALES, holds_gradient, scales, scaling_calls
-from mpdoctor.semantics.source.optimizers.unequal_scales import Scale, unequal_scales
+from mpdoctor.semantics.source.loops.unequal_scales import Scale, unequal_scales
 from mpdoctor.semantics.source.optimizers.wrappers import wrapped
 from mpdoctor.semantics.source.programs.attribute_access import receivers
 from mpdoctor.semantics.wording import receiver_text, text_at
