@@ -154,6 +154,7 @@ def _finding(facts: SourceFacts, call: Call, name: str, dtype: str) -> Finding:
 def _of_argument(facts: SourceFacts, call: Call, refused: RefusedArgument) -> Finding:
     given = f"`{refused.text}`, which is {refused.dtype} under the mixed policy"
     on_cpu = refused.dtype_to_give == "bool"
+    edits = cast(facts, refused.place, refused.dtype_to_give) if refused.place else None
     return Finding(
         f"`{call.method}` looks for what is not 0 in {given}: a CPU has no kernel for that, and this line raises there."
         if on_cpu
@@ -161,10 +162,7 @@ def _of_argument(facts: SourceFacts, call: Call, refused: RefusedArgument) -> Fi
         f"Cast it: `tf.cast({refused.text}, tf.{refused.dtype_to_give})`.",
         call.location,
         severity=Severity.WARNING if on_cpu else None,
-        fix=safe_fix(
-            "Cast the argument",
-            cast(facts, refused.place, refused.dtype_to_give) if refused.place else None,
-        ),
+        fix=safe_fix("Cast the argument", edits),
     )
 
 

@@ -188,13 +188,7 @@ def _guards_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
                 also_seen=_used_at(guard),
                 evidence={OWN_OPTIMIZER: optimizer} if optimizer else {},
             )
-        elif optimizer:
-            continue  # its step is not differentiated, and the root of 0 is 0
-        elif (
-            guard.kind not in (ROOT, ROOT_OF_POWERS)
-            and (guard.kind, guard.way) != (LOG, BOUND)
-            and _is_differentiated(facts, guard)
-        ):
+        elif not optimizer and _is_reciprocal_in_gradient(facts, guard):  # an optimizer's step has no gradient
             yield Finding(
                 f"The reciprocal of {small} is infinite in float16: near 0 this expression's gradient is inf or NaN.",
                 _help(facts, guard),
@@ -204,9 +198,11 @@ def _guards_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
             )
 
 
-def _is_differentiated(facts: SourceFacts, guard: Guard) -> bool:
+def _is_reciprocal_in_gradient(facts: SourceFacts, guard: Guard) -> bool:
     """Whether a gradient goes through the guarded value, and divides by it rather than by its root alone, as it does
     where none goes through the divisor."""
+    if guard.kind in (ROOT, ROOT_OF_POWERS) or (guard.kind, guard.way) == (LOG, BOUND):
+        return False
     if guard.kind == ROOT_DIVISOR and divides_by_stopped(guard.user):
         return False
     return has_gradient(guard.user) and not is_stopped_behind(facts, guard.user)

@@ -232,9 +232,8 @@ def _fix(facts: SourceFacts, event: Call | Operation, kind: str) -> Fix | None:
         return unsafe_fix("Use softmax", softmax_instead(facts, event))
     if not isinstance(event, Call) or kind == GRAM or meets_others(facts, event):
         return None
-    position = 1 if _is_einsum(event) else 0  # behind the equation
     in_square = _cast_in_square(facts, event) if kind == NORM else None
-    edits = in_square or cast_argument(facts, event.location, position=position)
+    edits = in_square or cast_argument(facts, event.location, position=int(_is_einsum(event)))  # behind the equation
     return unsafe_fix("Cast to float32 before the reduction", edits)
 
 
