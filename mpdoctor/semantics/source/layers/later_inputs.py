@@ -137,7 +137,8 @@ def _given_tensors(call: Call) -> tuple[Value, ...]:
 @lru_cache(maxsize=1)
 def lambda_layers(facts: SourceFacts) -> tuple[tuple[int, Call], ...]:
     """Functions of the user's that Lambda layers call, or that layers call as their activations or as regularizers of
-    their output, by id, and those layers. Cached for one program after the other: it is asked for each line of a layer."""
+    their output, by id, and those layers. Cached for one program after the other: it is asked for each line of a
+    layer."""
     return tuple(_lambda_layers(facts))
 
 
