@@ -296,6 +296,5 @@ def _first_given(call: Call) -> Value | None:
 @cache
 def _short_name(name: str) -> str:
     name = public_name(name)
-    for place in ("keras.ops.linalg.", "keras.ops.math.", "keras.ops.numpy."):
-        name = name.replace(place, "keras.ops.")
-    return name
+    is_in_room = name.startswith(("keras.ops.linalg.", "keras.ops.math.", "keras.ops.numpy."))
+    return f"keras.ops.{name.rpartition('.')[2]}" if is_in_room else name

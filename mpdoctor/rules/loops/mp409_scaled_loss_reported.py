@@ -132,16 +132,21 @@ def _returned(facts: SourceFacts, scaled: list[Call]) -> Iterator[tuple[Call, Re
     losses_made = {*scaled, *(loss for call in scaled for loss in options(call.argument(0)))}
     for returned in facts.returns:
         values = list(values_shown(returned.value))
-        shown = (part for value in values for part in summands(value))
-        scalings = (loss for part in shown if (loss := scaling_of(part, scaled)))
-        losses = [loss for loss in scalings if not exclude_each_other(loss.context, returned.context)]
-        told = [value for value in values if not _is_the_other_arm(value, returned.value, losses)]
-        losses = [loss for loss in losses if not any(_is_unscaled_loss(value, scaled, loss) for value in told)]
+        losses = _losses_alone(returned, values, scaled)
         if not losses:
             continue
         gradients = until_gradients(returned.value, lambda part: part in losses_made or _is_norm(part))
         if not any(is_gradient_call(part) for part in gradients) or _is_by_itself(facts, returned, scaled):
             yield from ((loss, returned) for loss in losses)
+
+
+def _losses_alone(returned: Return, values: list[Value], scaled: list[Call]) -> list[Call]:
+    """The scaled losses among the values returned, without those that stand beside their unscaled selves."""
+    shown = (part for value in values for part in summands(value))
+    scalings = (loss for part in shown if (loss := scaling_of(part, scaled)))
+    losses = [loss for loss in scalings if not exclude_each_other(loss.context, returned.context)]
+    told = [value for value in values if not _is_the_other_arm(value, returned.value, losses)]
+    return [loss for loss in losses if not any(_is_unscaled_loss(value, scaled, loss) for value in told)]
 
 
 def _is_unscaled_loss(value: Value, scaled: list[Call], scaling: Call) -> bool:

@@ -170,7 +170,8 @@ class Precision:
         own = function.owner
         if own is not None and own.kind == "model" and (function.name, value.name) == ("compute_loss", "y_pred"):
             return self._models.of_class(own)  # all Kerases hand it over as it is
-        layers = self._lambdas.get(id(function), ()) if value.index == function.first_given else ()
+        is_input = value.index == function.first_given and function.name != "__call__"  # no regularizer
+        layers = self._lambdas.get(id(function), ()) if is_input else ()
         return agreed(map(self.of_layer, layers))
 
     def _of_later_input(self, value: Parameter) -> str | None:
