@@ -120,9 +120,9 @@ def _is_scale_by_hand(factors: tuple[Value, ...]) -> bool:
 
 
 def _is_power_of_ten(factor: Value) -> bool:
-    """Whether it is a number such as 1e4, or a variable that begins as one: few losses are weighted by so much."""
-    numbers = [known(_start_of_variable(choice)) for choice in options(factor)]
-    return bool(numbers) and all(type(number) in (int, float) and number in _POWERS_OF_TEN for number in numbers)
+    """Whether it may be a number such as 1e4, or a variable that begins as one: few losses are weighted by so much."""
+    numbers = (known(number) for choice in options(factor) for number in options(_start_of_variable(choice)))
+    return any(type(number) in (int, float) and number in _POWERS_OF_TEN for number in numbers)
 
 
 def _start_of_variable(value: Value) -> Value | None:
