@@ -9,7 +9,6 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.api_names import kind_of_class
 from mpdoctor.program.call_index import CallIndex
 from mpdoctor.program.events import Call, Event
-from mpdoctor.program.meant_policies import policies_meant
 from mpdoctor.program.policy_settings import (
     CLEARING,
     SET_FLOATX,
@@ -127,7 +126,12 @@ class PoliciesInForce:
     def _meant(self) -> dict[Call, tuple[str, ...]]:
         """What the calls are meant to set whose policies come from outside of the source."""
         unnamed = (call for call in self.calls_that_set if not policies_set_by(call) and not policies_read_for(call))
-        return {call: policies_meant(call, self._calls) for call in unnamed if is_api(call.callee, SET_POLICY)}
+        asked = [call for call in unnamed if is_api(call.callee, SET_POLICY)]
+        if not asked:
+            return {}
+        from mpdoctor.program.meant_policies import policies_meant  # few programs have any
+
+        return {call: policies_meant(call, self._calls) for call in asked}
 
     def _put_back(self, call: Call) -> tuple[PolicyName, ...]:
         """The policies that a call restores, as `set_global_policy(before)` does; () for other calls."""

@@ -52,6 +52,7 @@ tensorflow/tensorflow#48862; keras-team/keras-io's examples with two optimizers.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import APPLYING
@@ -68,10 +69,13 @@ from mpdoctor.semantics.source.loops.gradients import (
     until_gradients,
 )
 from mpdoctor.semantics.source.loops.scaling import SCALES, holds_gradient, scales, scaling_calls
-from mpdoctor.semantics.source.loops.unequal_scales import Scale, unequal_scales
+from mpdoctor.semantics.source.loops.unequal_scales import Scale
 from mpdoctor.semantics.source.optimizers.wrappers import wrapped
 from mpdoctor.semantics.source.programs.attribute_access import receivers
 from mpdoctor.semantics.wording import receiver_text, text_at
+
+if TYPE_CHECKING:
+    from mpdoctor.semantics.source.optimizers.unequal_scales import Scale
 
 SEVERITY = Severity.ERROR
 FIXES = ("unsafe",)
@@ -108,6 +112,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def _unequal(facts: SourceFacts) -> Iterator[Finding]:
     """A loss and gradients of which one is scaled by hand: by a number, or by what a wrapper says of its scale."""
+    if not applied_gradients(facts):
+        return
+    from mpdoctor.semantics.source.optimizers.unequal_scales import unequal_scales  # of loops alone
+
     told = set[int]()
     for multiplied, divided in unequal_scales(facts):
         if id(divided.place) in told:

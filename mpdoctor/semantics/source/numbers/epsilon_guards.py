@@ -13,7 +13,6 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, is_api, known, options
 from mpdoctor.semantics.source.function_names import function_named, functions_called
 from mpdoctor.semantics.source.numbers.constants import numbers_from_value
-from mpdoctor.semantics.source.numbers.powers_in_means import POWERS, is_root, powers_in_means
 from mpdoctor.semantics.source.numbers.sums_away_from_zero import stays_away_from_zero
 from mpdoctor.semantics.source.operands.value_parts import first_argument, opened
 
@@ -25,6 +24,7 @@ ADDED, BOUND = "added", "bound"
 
 _DIVIDING = ("divide", "truediv", "true_divide")
 _OF_ONE = {"reciprocal": DIVISOR, "log": LOG, "sqrt": ROOT, "rsqrt": RECIPROCAL_ROOT}  # functions of one argument
+_POWERS = ("pow", "power")
 _EXPONENTS = {0.5: ROOT, -0.5: RECIPROCAL_ROOT, -1: DIVISOR}
 _LOWER = {"maximum": (0, 1), "clip_by_value": (1,), "clip": (1,)}
 _UPPER = {"minimum": (0, 1), "clip_by_value": (2,), "clip": (2,)}
@@ -80,6 +80,8 @@ def guards(facts: SourceFacts) -> Iterator[Guard]:
     """Every number that keeps a divisor, a root or a logarithm away from 0."""
     for use in _uses(facts):
         if use.kind == ROOT_OF_POWERS:
+            from mpdoctor.semantics.source.numbers.powers_in_means import powers_in_means
+
             for base, power in powers_in_means(use.value):
                 yield from (guard._replace(power=power) for guard in _guards_in(ROOT_OF_POWERS, base, use.user))
             continue
@@ -136,7 +138,7 @@ def _use_in_operation(operation: Operation) -> Use | None:
 
 
 def _use_in_call(call: Call, name: str) -> Use | None:
-    if name in POWERS:
+    if name in _POWERS:
         kind = _kind_of_power(call.argument(1, "y"))
         return Use(kind, call.argument(0, "x") or call, call) if kind is not None else None
     if name in _DIVIDING:
@@ -170,7 +172,11 @@ def _kind_of_power(exponent: Value | None) -> str | None:
     """How a power with this exponent uses its base: as a divisor or under a root; None for others."""
     number = known(exponent)
     kind = _EXPONENTS.get(number) if isinstance(number, (int, float)) else None
-    return kind or (ROOT_OF_POWERS if is_root(exponent) else None)
+    if kind is not None or isinstance(number, int):
+        return kind
+    from mpdoctor.semantics.source.numbers.powers_in_means import is_root  # few programs take roots of a degree
+
+    return ROOT_OF_POWERS if is_root(exponent) else None
 
 
 def _guards_in(kind: str, value: Value | None, user: User) -> Iterator[Guard]:

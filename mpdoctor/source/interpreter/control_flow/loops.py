@@ -9,7 +9,6 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.values import Collection, Earlier, Value, certainly_known, is_api, known
 from mpdoctor.source.interpreter.assignments import assign
 from mpdoctor.source.interpreter.containers.elements import element_of, iterated
-from mpdoctor.source.interpreter.control_flow.emptied_lists import execute_until_empty
 from mpdoctor.source.interpreter.control_flow.loop_rounds import is_range_with_steps, last_rounds, rounds_in_turn
 from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
 from mpdoctor.source.interpreter.state.events import Events
@@ -70,6 +69,8 @@ def _execute_for_each(state: State, node: ast.For | ast.AsyncFor, elements: tupl
 
 
 def execute_while(state: State, node: ast.While) -> bool:
+    from mpdoctor.source.interpreter.control_flow.emptied_lists import execute_until_empty  # few programs have any
+
     goes_on = execute_until_empty(state, node)
     if goes_on is not None:
         return goes_on

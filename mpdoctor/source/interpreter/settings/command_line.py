@@ -5,6 +5,7 @@ A default is one of two things that such a name may hold: what is said instead n
 
 from __future__ import annotations
 
+from mpdoctor.facts.half_dtypes import MIXED
 from mpdoctor.facts.location import Location
 from mpdoctor.program.command_line import (
     ENVIRONMENT,
@@ -19,7 +20,6 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.instances import is_instance_of
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
 from mpdoctor.program.values import Api, Attribute, Collection, Known, Value, is_api, known
-from mpdoctor.source.interpreter.settings.offered_policies import policies_offered
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.joining import joined
 
@@ -40,7 +40,7 @@ def remember_argument(state: State, call: Call) -> None:
         return
     given = call.keywords if call.method == "set_defaults" else ((_name_of(call), _default_of(call)),)
     for name, default in given:
-        offered = policies_offered(call.keyword("choices"), default) if _keeps_texts(call) else ()
+        offered = _policies_offered(call.keyword("choices"), default) if _keeps_texts(call) else ()
         if not name or (known(call.keyword("required")) is True and not offered):
             continue
         if is_text_or_number(default) and _is_kept(call, default):
@@ -87,7 +87,7 @@ def remember_flag(state: State, call: Call) -> None:
 def _default_of_flag(call: Call) -> Value | None:
     """The default of a flag of absl's, and the policies of mixed precision that it can be set to instead."""
     default = call.argument(1, "default")
-    offered = policies_offered(call.argument(2, "enum_values"), default) if call.method == "DEFINE_enum" else ()
+    offered = _policies_offered(call.argument(2, "enum_values"), default) if call.method == "DEFINE_enum" else ()
     held = (default, *offered) if default is not None and is_text_or_number(default) else offered
     return joined(held) if held else None
 
@@ -150,7 +150,7 @@ def _default_in_click(decorator: Call) -> Value | None:
         return None
     default, kind = decorator.keyword("default"), decorator.keyword("type")
     choice = kind if isinstance(kind, Call) and is_api(kind.callee, "click.Choice") else None
-    offered = () if choice is None else policies_offered(choice.argument(0, "choices"), default)
+    offered = () if choice is None else _policies_offered(choice.argument(0, "choices"), default)
     is_default = is_text_or_number(default) and _is_kept(decorator, default)
     held = (default, *offered) if is_default else offered
     return joined(held) if held else None
@@ -202,3 +202,10 @@ def _name_of(call: Call) -> str:
     long = [text for text in names if text.startswith("--")]
     first = (written,) if isinstance(written, str) else (*long, *names)
     return first[0].lstrip("-").replace("-", "_") if first else ""
+
+
+def _policies_offered(choices: Value | None, default: Value | None) -> tuple[Value, ...]:
+    """Those among the choices of an option; () where one of them is its default, which is what it then stands for. A
+    program that offers one is meant to train under it."""
+    held = choices.items if isinstance(choices, Collection) and choices.kind in ("list", "tuple") else ()
+    return () if known(default) in MIXED else tuple(choice for choice in held if known(choice) in MIXED)
