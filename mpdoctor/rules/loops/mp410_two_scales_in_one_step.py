@@ -69,13 +69,12 @@ from mpdoctor.semantics.source.loops.gradients import (
     until_gradients,
 )
 from mpdoctor.semantics.source.loops.scaling import SCALES, holds_gradient, scales, scaling_calls
-from mpdoctor.semantics.source.loops.unequal_scales import Scale
 from mpdoctor.semantics.source.optimizers.wrappers import wrapped
 from mpdoctor.semantics.source.programs.attribute_access import receivers
 from mpdoctor.semantics.wording import receiver_text, text_at
 
 if TYPE_CHECKING:
-    from mpdoctor.semantics.source.optimizers.unequal_scales import Scale
+    from mpdoctor.semantics.source.loops.unequal_scales import Scale
 
 SEVERITY = Severity.ERROR
 FIXES = ("unsafe",)
@@ -114,7 +113,7 @@ def _unequal(facts: SourceFacts) -> Iterator[Finding]:
     """A loss and gradients of which one is scaled by hand: by a number, or by what a wrapper says of its scale."""
     if not applied_gradients(facts):
         return
-    from mpdoctor.semantics.source.optimizers.unequal_scales import unequal_scales  # of loops alone
+    from mpdoctor.semantics.source.loops.unequal_scales import unequal_scales  # of loops alone
 
     told = set[int]()
     for multiplied, divided in unequal_scales(facts):
