@@ -3,6 +3,7 @@ path's: one regular expression for all of it, as libraries make, takes for ever 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Final
@@ -23,6 +24,7 @@ _CLASSES: Final[dict[str, Callable[[str], bool]]] = {
     "upper": lambda sign: "A" <= sign <= "Z",
     "xdigit": lambda sign: sign in "0123456789abcdefABCDEF",
 }
+_BEFORE_ESCAPED_SLASH = re.compile(r"(?:^|(?<=/))\*{2,}\\/")  # `**\/x` is x in some directory, `**/x` is x as well
 
 
 class _NoPattern(Exception):
@@ -126,6 +128,7 @@ def pattern_from_line(line: str) -> Pattern | None:
     takes, text = not text.startswith("!"), text.removeprefix("!")
     only_directories, text = text.endswith("/"), text.removesuffix("/")
     is_anchored, text = "/" in text, text.removeprefix("/")
+    text = _BEFORE_ESCAPED_SLASH.sub("*/**/", text)
     try:
         names = [_name_from_signs(signs) for signs in _split([*_signs_from_text(text)], "/")]
     except _NoPattern:

@@ -48,9 +48,9 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     [
         (["--version"], 8),
         (["explain", "MP201"], 153),
-        (["rules"], 419),
-        (["check", "--static", "--output-format=concise", "mixed.py"], 496),
-        (["check", "--static", "--output-format=concise", "."], 515),
+        (["rules"], 422),
+        (["check", "--static", "--output-format=concise", "mixed.py"], 501),
+        (["check", "--static", "--output-format=concise", "."], 520),
         (["check", "--static", "--output-format=concise", "plain"], 198),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),

@@ -185,7 +185,7 @@ SECOND = 'Dense(8, name="second", dtype="float32")'
 @pytest.mark.parametrize(
     ("text", "edits"),
     [
-        pytest.param(ENERGY, (CAST,), id="one"),
+        pytest.param(ENERGY, (CAST, "initial_scale="), id="one"),
         pytest.param(CHAIN, (BOOST, SECOND), id="two", marks=pytest.mark.slow),
     ],
 )
