@@ -77,8 +77,8 @@ def _set_on_wrapper(facts: SourceFacts) -> Iterator[Finding]:
         goes_on = _held(inside, write.name)
         name = name_of_optimizer(inside[0])
         yield Finding(
-            f"`{of}.{write.name} = {value}` only sets an attribute of the LossScaleOptimizer; {name} keeps "
-            f"{goes_on if goes_on is not None else 'its own value'}.",
+            f"`{of}.{write.name} = {value}` only sets an attribute of the LossScaleOptimizer; {name} "
+            f"{'does not see it' if goes_on is None else f'keeps {goes_on}'}.",
             _help_for_write(facts, write, of, value, on_condition=not of_wrapper),
             write.location,
             evidence={"attribute": write.name, "inner_value": goes_on, "causes_divergence": write.name in CLIPPING},
