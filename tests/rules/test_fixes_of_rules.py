@@ -22,6 +22,7 @@ from mpdoctor.knowledge.wrapper_api import OF_WRAPPER
 from mpdoctor.program.events import Call
 from mpdoctor.program.values import Api, Value, options
 from mpdoctor.rules.registry import all_rules
+from mpdoctor.semantics.source.loops.gradients import is_wrapped_by_own_compile
 from mpdoctor.source.existence_checks import WRAPPER_CLASSES
 
 pytestmark = pytest.mark.fast
@@ -33,6 +34,7 @@ MOST_ROUNDS = 10
 LEFT = {"MP401": {"MP405"}, "MP213": {"MP113", "MP702"}}  # a layer that keeps its dtype keeps an old policy, too
 TURNED_ON = {code: {"MP201", "MP301"} for code in ("MP105", "MP111", "MP112", "MP113", "MP115")}
 REVEALED = {
+    "MP106": {"MP410"},  # where another step of the same optimizer scales its loss by a number of its own
     "MP201": {"MP505"},  # a cast by name in a loss, which has an edit of its own
     "MP202": {"MP501"},
     "MP204": {"MP508"},
@@ -129,9 +131,11 @@ def read_too_early(program: ast.Module) -> set[tuple[str, str]]:
 
 
 def asked_of_bare_optimizers(text: str, keras: str) -> set[str]:
-    """What a LossScaleOptimizer alone has, and a program reads of an optimizer that is none."""
-    reads = facts_of(text, keras).reads
-    return {read.name for read in reads if read.name in OF_WRAPPER and all(map(is_bare_optimizer, options(read.of)))}
+    """What a LossScaleOptimizer alone has, and a program reads of an optimizer that is none, and that no compile() has
+    wrapped under the same name."""
+    facts = facts_of(text, keras)
+    reads = (read for read in facts.reads if read.name in OF_WRAPPER and all(map(is_bare_optimizer, options(read.of))))
+    return {read.name for read in reads if not is_wrapped_by_own_compile(facts, read.of, read)}
 
 
 def is_bare_optimizer(value: Value) -> bool:

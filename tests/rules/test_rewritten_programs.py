@@ -115,10 +115,10 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp115/clean_held_for_others mp116/clean_used_elsewhere
     """,
     "appended": """
-        mp201/flagged_product_of_settings mp512/flagged_through_own_layers
+        mp201/flagged_product_of_settings
     """,
     "added_one_by_one": """
-        mp106/clean_float16_in_name mp512/flagged_through_own_layers
+        mp106/clean_float16_in_name
     """,
     "aliased": """
         mp102/clean_not_there_yet mp102/clean_skipped_test mp111/flagged_legacy_environment
@@ -262,7 +262,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp409/clean_kept_in_a_dict mp409/clean_own_metric mp409/clean_says_so mp409/clean_through_functions
         mp412/clean_where_the_policy_is_float32 mp413/clean_dtype_of_an_option
         mp501/flagged_in_an_arm_beside_a_layer_in_half mp504/flagged_cast_after_halving
-        mp505/flagged_loss_of_the_other_arm mp507/flagged_cast_behind_activation mp512/flagged_length_of_input
+        mp507/flagged_cast_behind_activation mp512/flagged_length_of_input
         mp602/flagged_filled_with_words mp701/flagged_checkpoint mp701/flagged_command_of_a_parser
         mp701/flagged_compiled_again mp701/flagged_layers_made_in_a_loop mp701/flagged_new_model_on_its_layers
         mp701/flagged_part_of_another_model mp701/flagged_path_of_an_argument mp701/flagged_policy_put_back
@@ -310,7 +310,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp502/flagged_one_in_float32_too mp502/flagged_power_and_arc mp503/flagged_softmax_by_hand
         mp504/flagged_autoencoder mp504/flagged_cast_after_halving mp504/flagged_outputs_of_layers
         mp505/flagged_constant_in_compiled_loss_keras2 mp505/flagged_number_first
-        mp505/flagged_number_first_in_a_step mp512/flagged_through_own_layers mp202/flagged_noise_in_one_arm
+        mp505/flagged_number_first_in_a_step mp202/flagged_noise_in_one_arm
         mp505/flagged_weights_in_one_arm mp202/flagged_activation_functions mp503/flagged_sigmoid_by_hand
     """,
     "as_powers": """

@@ -50,14 +50,12 @@ from mpdoctor.knowledge.api_names import FITTING
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST, GLOBAL_POLICY
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call, Operation
-from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Api, Collection, Value, is_api, options, walk
 from mpdoctor.semantics.source.edits.expressions import dtype_named_instead, unsafe_fix
 from mpdoctor.semantics.source.loops.gradients import applied_gradients, target
 from mpdoctor.semantics.source.programs.data.array_contents import FILLED
-from mpdoctor.semantics.source.programs.data.fed_elements import FROM_GENERATOR
 from mpdoctor.semantics.source.programs.data.training_data import (
     FedValue,
     behind,
@@ -81,7 +79,6 @@ CASTS = (
     "numpy.asarray",
     "keras.ops.cast",
     "keras.ops.convert_to_tensor",
-    "tensorflow.TensorSpec",  # of what a generator yields: the dataset casts it
 )
 
 
@@ -97,18 +94,20 @@ def _casts(facts: SourceFacts, fed: FedValue) -> Iterator[Finding]:
     has_labels_inside = call.method in FITTING and role == "features" and call.argument(1, "y") is None
     is_both = ".data." in _name(value) or has_labels_inside
     widened = widened_by_maps(facts, value)
-    made_by_hand = [("" if is_both else role, made) for made in behind(value) if id(made) not in widened]
-    declared = [] if widened else list(_declared_for_generators(value))
-    for role_of_part, made in (*made_by_hand, *_returned_by_maps(facts, value), *declared):
+    made_by_hand = [("" if is_both else role, made, False) for made in behind(value) if id(made) not in widened]
+    for role_of_part, made, is_mixed in (*made_by_hand, *_returned_by_maps(facts, value)):
         dtype = _cast_to_half(made, facts.policies_at(call) if role_of_part == "labels" else ())
         if dtype is not None:
             given = f"The {role_of_part} are" if role_of_part else "The data is"
             needless = _needless([role_of_part]) if role_of_part else _needless(["features"]) + WERE_THEY_LABELS
             yield Finding(
                 f"{given} cast to {dtype} by hand: {needless}.",
-                'Leave the data in float32: `"float32"` here, or no cast at all.' + _too_large(dtype, role_of_part),
+                'Leave the data in float32: `"float32"` here'
+                + (" and in what it is mixed with" if is_mixed else "")
+                + ", or no cast at all."
+                + _too_large(dtype, role_of_part),
                 made.location,
-                fix=_fix(facts, made, dtype),
+                fix=None if is_mixed else _fix(facts, made, dtype),
             )
 
 
@@ -188,8 +187,9 @@ def _named(value: Value | None, policies: tuple[object, ...]) -> str | None:
     return dtype_named(value.default if isinstance(value, Parameter) else value)
 
 
-def _returned_by_maps(facts: SourceFacts, value: Value) -> Iterator[tuple[str, Value]]:
-    """What the functions that a dataset maps give, and of a pair whether it is the features or the labels."""
+def _returned_by_maps(facts: SourceFacts, value: Value) -> Iterator[tuple[str, Value, bool]]:
+    """What the functions that a dataset maps give, of a pair whether it is the features or the labels, and whether it
+    is a sample that they mix with another one."""
     for function in mapped_functions(value):
         for returned in facts.returns_of(function):
             for result in options(returned.value):
@@ -197,8 +197,8 @@ def _returned_by_maps(facts: SourceFacts, value: Value) -> Iterator[tuple[str, V
                 items = result.items if isinstance(result, Collection) else (result,)
                 for role, item in zip(PAIR if is_pair else ("",) * len(items), items, strict=True):
                     for option in options(item):
-                        yield from ((role, made) for made in behind(option))
-                        yield from ((role, made) for made in _mixed_samples(option))
+                        yield from ((role, made, False) for made in behind(option))
+                        yield from ((role, made, True) for made in _mixed_samples(option))
 
 
 def _mixed_samples(value: Value) -> Iterator[Call]:
@@ -215,15 +215,6 @@ def _is_sample(cast: Call) -> bool:
     """Whether it casts what its function is given, or a part of it."""
     of = cast.argument(0, "x")
     return of is not None and any(isinstance(part, Parameter) for option in options(of) for part in behind(option))
-
-
-def _declared_for_generators(value: Value) -> Iterator[tuple[str, Value]]:
-    """The signature of what a generator yields to a dataset, and of a pair whether it is the features or the labels."""
-    for made in behind(value):
-        is_generator = isinstance(made, Call) and is_call_of(made, FROM_GENERATOR)
-        signature = made.keyword("output_signature") if isinstance(made, Call) and is_generator else None
-        if isinstance(signature, Collection) and len(signature.items) == len(PAIR):
-            yield from zip(PAIR, signature.items, strict=True)
 
 
 def _name(value: Value) -> str:

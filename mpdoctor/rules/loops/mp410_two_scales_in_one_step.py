@@ -124,7 +124,9 @@ def _unequal(facts: SourceFacts) -> Iterator[Finding]:
         yield Finding(
             f"The loss is multiplied by {one}, and its gradients are divided by {other}: they are wrong by the ratio "
             "of the two.",
-            f"Divide the gradients by what the loss was multiplied by: {one}.",
+            f"Multiply the loss by {other} instead: `{receiver_text(facts, divided.place)}.scale_loss(loss)`."
+            if isinstance(divided.place, Call) and divided.place.method in APPLYING
+            else f"Divide the gradients by what the loss was multiplied by: {one}.",
             divided.place.location,
         )
 
