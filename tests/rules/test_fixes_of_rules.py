@@ -31,10 +31,13 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "rules"
 MOST_ROUNDS = 10
 # What a program does wrong besides, and what nobody could see before it computed in 16 bits, or got beyond that line.
 # Clipping gradients that are scaled from then on has an edit of its own; a mean that is cast was taken in 16 bits.
-LEFT = {"MP401": {"MP405"}, "MP213": {"MP113", "MP702"}}  # a layer that keeps its dtype keeps an old policy, too
+LEFT = {
+    "MP106": {"MP410"},  # another step of the same optimizer scales its loss by a number of its own
+    "MP213": {"MP113", "MP702"},  # a layer that keeps its dtype keeps an old policy, too
+    "MP401": {"MP405"},
+}
 TURNED_ON = {code: {"MP201", "MP301"} for code in ("MP105", "MP111", "MP112", "MP113", "MP115")}
 REVEALED = {
-    "MP106": {"MP410"},  # where another step of the same optimizer scales its loss by a number of its own
     "MP201": {"MP505"},  # a cast by name in a loss, which has an edit of its own
     "MP202": {"MP501"},
     "MP204": {"MP508"},
